@@ -1,0 +1,81 @@
+# Everything a developer runs, by name. Paths are relative and quoted where a shell sees them, so that the tree may lie
+# anywhere, blanks in its path included. Once set-up is done nothing here needs the network, except `make fuzz` the first
+# time.
+
+PYTHON ?= python3
+PYTEST_ARGS ?= -n auto --maxprocesses=4
+FUZZ_SECONDS ?= 60
+
+VENV := .venv
+RUN := $(VENV)/bin
+READY := $(VENV)/.ready
+FUZZ_READY := $(VENV)/.ready-fuzz
+PIP := $(RUN)/python -m pip --disable-pip-version-check --no-input
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test test-slow lint fuzz bench clean
+.DELETE_ON_ERROR:
+
+# A virtual environment works only where it was made. The stamp holds that place: a moved or copied tree is set up anew.
+ifneq ($(shell cat $(READY) 2>/dev/null),$(CURDIR))
+.PHONY: $(READY)
+endif
+
+help: ## Show this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
+
+setup: $(READY) ## Install the command as .venv/bin/unlinkabledfl, with the development tools
+
+# The optional extras are tried together with the rest, which is fastest. Where one of them cannot be built, everything
+# else is installed without it, and a note says what will be missing.
+$(READY): pyproject.toml
+	@command -v "$(PYTHON)" >/dev/null || { echo 'Python 3.11 or newer is needed; "$(PYTHON)" was not found. Name another with: make setup PYTHON=python3.12' >&2; exit 1; }
+	@"$(PYTHON)" -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Python 3.11 or newer is needed; $(PYTHON) is $$("$(PYTHON)" -V 2>&1). Name another with: make setup PYTHON=python3.12" >&2; exit 1; }
+	@"$(PYTHON)" -c 'import ensurepip, venv' 2>/dev/null || { echo 'This Python cannot make virtual environments. On Debian and Ubuntu: apt install python3-venv' >&2; exit 1; }
+	@[ "$$(cat $(READY) 2>/dev/null)" = "$(CURDIR)" ] || "$(PYTHON)" -m venv --clear $(VENV)
+	@rm -f $(READY) $(FUZZ_READY)
+	@if $(PIP) install --quiet --editable '.[dev,bench,ipp]'; then :; else \
+		echo 'NOTE: an optional extra did not install (its messages are above). Going on without it.' >&2; \
+		$(PIP) install --quiet --editable '.[dev]' || exit 1; \
+		$(PIP) install --quiet --editable '.[bench]' 2>/dev/null || \
+			echo 'NOTE: no sphinxmix: "bench packet" will have nothing to compare with. It needs a C compiler and the headers of Python, OpenSSL and libffi.' >&2; \
+		$(PIP) install --quiet --editable '.[ipp]' 2>/dev/null || \
+			echo 'NOTE: no ipp-crypto: packets will be processed one at a time.' >&2; \
+	fi
+	@printf '%s\n' "$(CURDIR)" > $(READY)
+
+demo: $(READY) ## Run a small mixnet in virtual time and show what it delivered
+	$(RUN)/unlinkabledfl run demo
+
+test: lint ## Check everything: style, types, layers, fast tests
+	$(RUN)/python -m pytest $(PYTEST_ARGS)
+
+test-slow: $(READY) ## Run the tests that take minutes
+	$(RUN)/python -m pytest -m slow $(PYTEST_ARGS)
+
+lint: $(READY) ## Check style, types and layers only
+	$(RUN)/ruff check .
+	$(RUN)/ruff format --check .
+	$(RUN)/mypy
+	$(RUN)/lint-imports --no-logo
+
+bench: $(READY) ## Measure what the README claims
+	$(RUN)/unlinkabledfl bench packet
+	$(RUN)/unlinkabledfl bench simulation
+
+$(FUZZ_READY): $(READY)
+	$(PIP) install --quiet --editable '.[fuzz]'
+	@touch $(FUZZ_READY)
+
+fuzz: $(FUZZ_READY) ## Feed broken input to every parser, FUZZ_SECONDS for each target
+	@mkdir -p .fuzz
+	@found=no; for target in tests/fuzz/[a-z]*.py; do \
+		[ -f "$$target" ] || continue; \
+		found=yes; echo "== $$target"; \
+		$(RUN)/python "$$target" -max_total_time=$(FUZZ_SECONDS) -artifact_prefix=.fuzz/ || exit 1; \
+	done; \
+	[ $$found = yes ] || { echo 'no targets in tests/fuzz' >&2; exit 1; }
+
+clean: ## Remove the environment and every cache
+	rm -rf $(VENV) .fuzz .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache build dist
+	find src tests benchmarks -name __pycache__ -prune -exec rm -rf {} + 2>/dev/null || true

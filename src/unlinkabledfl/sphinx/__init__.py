@@ -1,0 +1,32 @@
+"""The packet: bytes in, bytes out. docs/packet.md is its specification."""
+
+from unlinkabledfl.sphinx.codec import Sphinx
+from unlinkabledfl.sphinx.geometry import Geometry
+from unlinkabledfl.sphinx.surb import Surb, SurbKeys
+from unlinkabledfl.sphinx.types import (
+    Deliver,
+    Entropy,
+    Forward,
+    Hop,
+    NodeId,
+    PrivateKey,
+    ReplayFilter,
+    Reply,
+    Unwrapped,
+)
+
+__all__ = [
+    "Deliver",
+    "Entropy",
+    "Forward",
+    "Geometry",
+    "Hop",
+    "NodeId",
+    "PrivateKey",
+    "ReplayFilter",
+    "Reply",
+    "Sphinx",
+    "Surb",
+    "SurbKeys",
+    "Unwrapped",
+]

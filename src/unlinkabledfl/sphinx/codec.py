@@ -1,0 +1,269 @@
+"""Wrap and unwrap packets of one geometry.
+
+    packet --wrong length--------------> PacketError, refused
+    packet --MAC fails-----------------> PacketError, refused
+    packet --tag seen before-----------> PacketError, refused
+    packet --slot says forward---------> Forward, unwrapped
+    packet --slot says deliver---------> Deliver, unwrapped
+    packet --slot says reply-----------> Reply, unwrapped
+
+Invariant: nothing of a packet is decrypted before its MAC holds, and no replay tag is stored before either; a forgery
+costs one multiplication and leaves no trace. There is one code path: a single packet is a batch of one.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from hmac import compare_digest
+
+from unlinkabledfl.errors import ConfigError, LocalProtocolError, PacketError
+from unlinkabledfl.sphinx.geometry import MAX_DELAY_US, NODE_ID_BYTES, SEED_BYTES, SURB_ID_BYTES, Geometry
+from unlinkabledfl.sphinx.header import Command, HeaderBuilder, SlotReader
+from unlinkabledfl.sphinx.keylayers.protocol import SenderHop, generate_key
+from unlinkabledfl.sphinx.multibuffer import load
+from unlinkabledfl.sphinx.multiplier import EightAtOnce, Multiplier, OneByOne
+from unlinkabledfl.sphinx.primitives import (
+    MAC_BYTES,
+    HopKeys,
+    derive_hop_keys,
+    derive_reply_key,
+    header_mac,
+    payload_of,
+    stream_xor,
+    tagged,
+    wide_decrypt,
+    wide_encrypt,
+)
+from unlinkabledfl.sphinx.surb import Surb, SurbKeys
+from unlinkabledfl.sphinx.types import (
+    Deliver,
+    Entropy,
+    Forward,
+    Hop,
+    NodeId,
+    PrivateKey,
+    ReplayFilter,
+    Reply,
+    Unwrapped,
+)
+
+_NO_ID = bytes(NODE_ID_BYTES)
+
+
+def choose_multiplier(backend: str) -> Multiplier:
+    """`auto` takes eight lanes where this machine has them; the two names insist."""
+    if backend == "pynacl":
+        return OneByOne()
+    if backend not in {"auto", "ipp"}:
+        raise ConfigError(key="packet.backend", got=backend, takes="'auto', 'pynacl' or 'ipp'")
+    lanes = load()
+    if lanes is not None:
+        return EightAtOnce(lanes)
+    if backend == "auto":
+        return OneByOne()
+    raise ConfigError(
+        key="packet.backend",
+        got=backend,
+        takes="'auto' or 'pynacl' on this machine",
+        hint="'ipp' needs the package ipp-crypto and a CPU with AVX-512 IFMA",
+    )
+
+
+@dataclass(slots=True)
+class _Opened:
+    """A packet whose header is authentic and new."""
+
+    command: int
+    delay_us: int
+    node_id: bytes
+    next_mac: bytes
+    carried: bytes
+    next_beta: bytes
+    element: bytes
+    keys: HopKeys
+    body: bytes
+
+
+class Sphinx:
+    """The codec of one geometry. It keeps no packet's state; with lanes, use one instance a thread."""
+
+    def __init__(self, geometry: Geometry, *, backend: str = "auto") -> None:
+        self.geometry = geometry
+        self._layer = geometry.layer
+        self._multiplier = choose_multiplier(backend)
+        self._derive = partial(derive_hop_keys, geometry.context)
+        self._headers = HeaderBuilder(geometry)
+        self._slots = SlotReader(geometry)
+        self._packet_bytes = geometry.packet_bytes
+        self._element_bytes = geometry.element_bytes
+        self._mac_at = geometry.element_bytes + geometry.beta_bytes
+        self._body_at = geometry.header_bytes
+        self._stream_padding = bytes(geometry.slot_bytes)
+
+    def generate_key(self, entropy: Entropy) -> PrivateKey:
+        """A fresh key of this geometry's layer."""
+        return generate_key(self._layer, entropy)
+
+    # -- sending ------------------------------------------------------------------------------------------------
+
+    def wrap(self, path: Sequence[Hop], payload: bytes, *, entropy: Entropy) -> bytes:
+        """A packet that carries `payload` along `path` to its last hop."""
+        return self.wrap_batch([(path, payload)], entropy=entropy)[0]
+
+    def wrap_batch(self, jobs: Sequence[tuple[Sequence[Hop], bytes]], *, entropy: Entropy) -> list[bytes]:
+        """The same for several at once, in their order."""
+        for _, payload in jobs:
+            self._check_payload(payload)
+        paths = [path for path, _ in jobs]
+        packets = []
+        for (_, payload), (header, hops) in zip(jobs, self._make_headers(paths, None, entropy), strict=True):
+            body = tagged(payload)
+            for _, keys in reversed(hops):
+                body = wide_encrypt(keys.payload, body)
+            packets.append(header + body)
+        return packets
+
+    def make_surb(self, path: Sequence[Hop], *, entropy: Entropy) -> tuple[Surb, SurbKeys]:
+        """A reply block along `path`, whose last hop is its maker."""
+        surb_id, seed = entropy(SURB_ID_BYTES), entropy(SEED_BYTES)
+        ((header, hops),) = self._make_headers([path], surb_id, entropy)
+        kept = tuple(keys.payload for _, keys in hops[:-1])
+        return Surb(path[0].node_id, header, seed), SurbKeys(surb_id, seed, kept)
+
+    def reply(self, surb: Surb, payload: bytes) -> tuple[NodeId, bytes]:
+        """The packet that answers through `surb`, and whom to hand it to."""
+        self._check_payload(payload)
+        key = derive_reply_key(self.geometry.context, surb.seed)
+        return surb.first_hop, surb.header + wide_encrypt(key, tagged(payload))
+
+    def open_reply(self, keys: SurbKeys, body: bytes) -> bytes:
+        """What the destination answered. The caller has forgotten the block's id by now."""
+        for key in reversed(keys.hop_keys):
+            body = wide_encrypt(key, body)
+        payload = payload_of(wide_decrypt(derive_reply_key(self.geometry.context, keys.seed), body))
+        if payload is None:
+            raise PacketError("bad_reply", "a reply's body was changed on its way")
+        return payload
+
+    def _make_headers(
+        self, paths: Sequence[Sequence[Hop]], surb_id: bytes | None, entropy: Entropy
+    ) -> list[tuple[bytes, list[SenderHop]]]:
+        seeds, paddings = [], []
+        for path in paths:
+            self._check_path(path)
+            seeds.append(entropy(self._layer.sender_entropy_bytes(len(path))))
+            paddings.append(entropy(self._headers.padding_bytes(len(path))))
+        keys = [[hop.public_key for hop in path] for path in paths]
+        command, last_id = (Command.DELIVER, _NO_ID) if surb_id is None else (Command.REPLY, surb_id)
+        return [
+            (
+                self._headers.build(path, hops, last_command=command, last_id=last_id, padding=padding),
+                hops,
+            )
+            for path, hops, padding in zip(
+                paths, self._layer.sender_hops(keys, seeds, self._derive, self._multiplier), paddings, strict=True
+            )
+        ]
+
+    def _check_path(self, path: Sequence[Hop]) -> None:
+        if not 1 <= len(path) <= self.geometry.max_hops:
+            raise LocalProtocolError(
+                f"a path has {len(path)} hops; this geometry carries 1 to {self.geometry.max_hops}"
+            )
+        for hop in path:
+            if len(hop.node_id) != NODE_ID_BYTES:
+                raise LocalProtocolError(f"a node id has {len(hop.node_id)} bytes, not {NODE_ID_BYTES}")
+            if len(hop.public_key) != self._layer.public_key_bytes:
+                raise LocalProtocolError(
+                    f"a {self._layer.name} public key has {len(hop.public_key)} bytes,"
+                    f" not {self._layer.public_key_bytes}"
+                )
+            if not 0 <= hop.delay_us <= MAX_DELAY_US:
+                raise LocalProtocolError(f"a hop's delay is {hop.delay_us} µs; it fits 0 to {MAX_DELAY_US}")
+
+    def _check_payload(self, payload: bytes) -> None:
+        if len(payload) != self.geometry.payload_bytes:
+            raise LocalProtocolError(
+                f"a payload has {len(payload)} bytes; this geometry carries exactly {self.geometry.payload_bytes}"
+            )
+
+    # -- receiving ----------------------------------------------------------------------------------------------
+
+    def unwrap(self, packet: bytes, *, key: PrivateKey, replays: ReplayFilter) -> Unwrapped:
+        """Remove one layer; PacketError with its cause if the packet is not good."""
+        result = self.unwrap_batch([packet], key=key, replays=replays)[0]
+        if isinstance(result, PacketError):
+            raise result
+        return result
+
+    def unwrap_batch(
+        self, packets: Sequence[bytes], *, key: PrivateKey, replays: ReplayFilter
+    ) -> list[Unwrapped | PacketError]:
+        """One result a packet, in their order: what it is, or why it was refused."""
+        results: list[Unwrapped | PacketError] = [
+            PacketError("bad_length", f"got {len(packet)} bytes, takes {self._packet_bytes}")
+            if len(packet) != self._packet_bytes
+            else _PENDING
+            for packet in packets
+        ]
+        pending = [index for index, result in enumerate(results) if result is _PENDING]
+        elements = [packets[index][: self._element_bytes] for index in pending]
+        secrets = self._layer.secrets(key, elements, self._multiplier)
+        to_forward: list[tuple[int, _Opened]] = []
+        for index, element, secret in zip(pending, elements, secrets, strict=True):
+            try:
+                opened = self._open(packets[index], element, secret, key, replays)
+                if opened.command == Command.FORWARD:
+                    to_forward.append((index, opened))
+                else:
+                    results[index] = self._keep(opened)
+            except PacketError as refusal:
+                results[index] = refusal
+        if to_forward:
+            self._forward(to_forward, results)
+        return results
+
+    def _open(
+        self, packet: bytes, element: bytes, secret: bytes | None, key: PrivateKey, replays: ReplayFilter
+    ) -> _Opened:
+        if secret is None:
+            raise PacketError("bad_element", "the packet's group element gives no secret")
+        keys = self._derive(secret, element, key.public_bytes)
+        beta = packet[self._element_bytes : self._mac_at]
+        mac = packet[self._mac_at : self._mac_at + MAC_BYTES]
+        if not compare_digest(header_mac(keys.mac, element, beta), mac):
+            raise PacketError("bad_mac", "the header is forged, damaged or for another node, key or geometry")
+        if not replays.test_and_set(keys.replay_tag):
+            raise PacketError("replayed", "this header was processed before")
+        opened = stream_xor(keys.header, beta + self._stream_padding)
+        return _Opened(*self._slots.read(opened), element, keys, packet[self._body_at :])
+
+    def _keep(self, opened: _Opened) -> Deliver | Reply:
+        match opened.command:
+            case Command.DELIVER:
+                payload = payload_of(wide_decrypt(opened.keys.payload, opened.body))
+                if payload is None:
+                    raise PacketError("bad_payload", "the body was changed on its way")
+                return Deliver(opened.delay_us, payload)
+            case Command.REPLY:
+                return Reply(opened.node_id, opened.body)
+            case _:
+                raise PacketError("bad_command", f"a slot says {opened.command}")
+
+    def _forward(self, to_forward: Sequence[tuple[int, _Opened]], results: list[Unwrapped | PacketError]) -> None:
+        next_elements = self._layer.next_elements(
+            [opened.element for _, opened in to_forward],
+            [opened.keys.blind for _, opened in to_forward],
+            [opened.carried for _, opened in to_forward],
+            self._multiplier,
+        )
+        for (index, opened), element in zip(to_forward, next_elements, strict=True):
+            body = wide_decrypt(opened.keys.payload, opened.body)
+            results[index] = Forward(
+                NodeId(opened.node_id),
+                opened.delay_us,
+                b"".join((element, opened.next_beta, opened.next_mac, body)),
+            )
+
+
+_PENDING = PacketError("pending")

@@ -1,0 +1,93 @@
+"""The symmetric half of the packet: key derivation, header MAC, key stream, wide-block payload cipher.
+
+Compositions of library calls and nothing else. AES-256-GCM with its tag cut off serves as the key stream because
+it is the fastest way to AES in `cryptography` (2.2 µs for 10 KiB where the CTR interface takes 4.6 µs); each key
+encrypts one message, so the nonce is constant.
+"""
+
+from hashlib import blake2b, sha256, shake_256
+from hmac import compare_digest
+from typing import NamedTuple
+
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+
+MAC_BYTES = 16
+TAG_BYTES = 32
+WIDE_KEY_BYTES = 128
+
+_NONCE = bytes(12)
+_GCM_TAG_BYTES = 16
+_VERSION = b"\x01"
+_ZERO_TAG = bytes(TAG_BYTES)
+_HOP_MATERIAL_BYTES = 32 + 32 + 32 + 16 + WIDE_KEY_BYTES
+
+
+class HopKeys(NamedTuple):
+    """What one hop derives from its shared secret."""
+
+    mac: bytes
+    header: bytes
+    blind: bytes
+    replay_tag: bytes
+    payload: bytes
+
+
+def derive_hop_keys(context: bytes, secret: bytes, element: bytes, public_key: bytes) -> HopKeys:
+    """The keys of one hop (docs/packet.md §3)."""
+    material = shake_256(context + b"/hop" + secret + element + public_key).digest(_HOP_MATERIAL_BYTES)
+    return HopKeys(material[:32], material[32:64], material[64:96], material[96:112], material[112:])
+
+
+def derive_reply_key(context: bytes, seed: bytes) -> bytes:
+    """The key under which a replier seals its payload (docs/packet.md §9)."""
+    return shake_256(context + b"/reply" + seed).digest(WIDE_KEY_BYTES)
+
+
+def header_mac(key: bytes, element: bytes, beta: bytes) -> bytes:
+    """γ: authenticates what a hop is about to act on."""
+    return blake2b(_VERSION + element + beta, key=key, digest_size=MAC_BYTES).digest()
+
+
+def stream_xor(key: bytes, data: bytes) -> bytes:
+    """`data` under the key stream; the same call undoes it."""
+    return AESGCM(key).encrypt(_NONCE, data, None)[:-_GCM_TAG_BYTES]
+
+
+def _xor32(left: bytes, right: bytes) -> bytes:
+    return (int.from_bytes(left) ^ int.from_bytes(right)).to_bytes(32)
+
+
+def _hash(key: bytes, right: bytes) -> bytes:
+    digest = sha256(key)
+    digest.update(right)
+    return digest.digest()
+
+
+def wide_encrypt(key: bytes, block: bytes) -> bytes:
+    """One pseudo-random permutation of the whole block: every output bit depends on every input bit."""
+    left, right = block[:32], block[32:]
+    right = stream_xor(_xor32(left, key[:32]), right)
+    left = _xor32(left, _hash(key[32:64], right))
+    right = stream_xor(_xor32(left, key[64:96]), right)
+    left = _xor32(left, _hash(key[96:], right))
+    return left + right
+
+
+def wide_decrypt(key: bytes, block: bytes) -> bytes:
+    """The inverse of `wide_encrypt`."""
+    left, right = block[:32], block[32:]
+    left = _xor32(left, _hash(key[96:], right))
+    right = stream_xor(_xor32(left, key[64:96]), right)
+    left = _xor32(left, _hash(key[32:64], right))
+    right = stream_xor(_xor32(left, key[:32]), right)
+    return left + right
+
+
+def tagged(payload: bytes) -> bytes:
+    """The block that goes under the innermost layer."""
+    return _ZERO_TAG + payload
+
+
+def payload_of(block: bytes) -> bytes | None:
+    """What the block carries, or None if anybody touched it on its way."""
+    return block[TAG_BYTES:] if compare_digest(block[:TAG_BYTES], _ZERO_TAG) else None

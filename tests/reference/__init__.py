@@ -1,0 +1,1 @@
+"""Slow second implementations, written from the specifications alone, that the product must equal."""
