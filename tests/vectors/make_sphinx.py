@@ -3,8 +3,7 @@
     python -m tests.vectors.make_sphinx                     all files
     python -m tests.vectors.make_sphinx x25519-5-10240      one of them
 
-The layer `pq` draws part of its randomness inside the cryptographic library, so its file comes out different at
-every run; the others are byte-identical. How to read a file stands in its own `reading`.
+Every run writes the same bytes. How to read a file stands in its own `reading`.
 """
 
 import base64
@@ -27,21 +26,21 @@ FORMATS = (
     ref.Format(key_layer="pq", max_hops=5, body_bytes=10_240),
 )
 READING = [
-    "The format is docs/packet.md, version 1. Numbers are decimal. Byte strings are hex; those named *_base64",
-    "are base64. Of a long string there is its length, its SHA-256 and its first 64 bytes.",
+    "The format is docs/packet.md, version 1. Numbers are decimal. Byte strings are hex; those named",
+    "*_base64 are base64. Of a long string there is its length, its SHA-256 and its first 64 bytes.",
     "SHAKE256(x, n): n bytes of output for the ASCII string x.",
     "payload = SHAKE256(payload_label, payload_bytes).",
-    "The sender's entropy is the stream SHAKE256(entropy_label, entropy_bytes), consumed from its beginning in",
-    "the order of docs/packet.md. The encapsulations of the layer pq draw from elsewhere: its packets can be",
-    "opened, not made again.",
+    "The sender's entropy is the stream SHAKE256(entropy_label, entropy_bytes), consumed from its beginning",
+    "in the order of docs/packet.md. The encapsulations of the layer pq draw their randomness from elsewhere:",
+    "its packets are there to be opened, and other implementations will not make the same ones.",
     "hops[i] is what node path[i].node makes of what it receives: the shared secret s, the replay tag, the",
     "command with its fields, and output: the next packet (forward), the payload (deliver) or the untouched",
     "body (reply).",
     "A reply starts from the SURB: packet is what its owner makes of it with the payload, opened is what its",
     "maker reads.",
-    "refused: take the case's packet as it arrives at hops[hop], apply the edits in order, hand it to node; if",
-    "refused_at differs from hop, it passes the hops between. Edits: [xor, offset, bytes], [write, offset,",
-    "bytes], [length, n] (cut, or extended by zeros). twice: the same packet has been processed before.",
+    "refused: take the case's packet as it arrives at hops[hop], apply the edits in order, hand it to node;",
+    "if refused_at differs from hop, it passes the hops between. Edits: [xor, offset, bytes], [write,",
+    "offset, bytes], [length, n] (cut, or extended by zeros). twice: the packet has been processed before.",
 ]
 DELAYS_US = (0, 4_294_967_295, 250_000, 1, 65_536, 999_999, 7, 1_000_000, 0, 123_456_789)
 
@@ -135,9 +134,7 @@ class Maker:
             for position, node in enumerate(nodes)
         ]
 
-    def _case(
-        self, name: str, nodes: Sequence[int], make: Callable[[list[ref.PathHop], Stream], Json]
-    ) -> Json:
+    def _case(self, name: str, nodes: Sequence[int], make: Callable[[list[ref.PathHop], Stream], Json]) -> Json:
         entropy = Stream(f"{self._label}/entropy/{name}")
         path = self._path(nodes)
         made = make(path, entropy)
@@ -211,8 +208,7 @@ class Maker:
 
     def _hops(self, packet: bytes, nodes: Sequence[int]) -> list[Json]:
         return [
-            {"node": node, **described(step)}
-            for node, step in zip(nodes, self._outputs(packet, nodes), strict=True)
+            {"node": node, **described(step)} for node, step in zip(nodes, self._outputs(packet, nodes), strict=True)
         ]
 
     def _refused(self, longest: int) -> list[Json]:

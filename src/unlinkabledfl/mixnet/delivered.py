@@ -20,8 +20,6 @@ moment which whoever floods the window could choose. Refusing everything lets a 
 it lasts: size `capacity` by what the links can carry in twice `horizon_s`, and the bound is never reached.
 """
 
-from __future__ import annotations
-
 from unlinkabledfl.errors import ConfigError, PacketError
 from unlinkabledfl.mixnet.items import MessageId
 

@@ -8,7 +8,7 @@
     45      2      length k of the Sphinx key
     47      k      Sphinx key
     47+k    32     fingerprint of the link certificate
-    79+k    8      valid until, in whole seconds
+    79+k    8      valid until, in whole seconds (exclusive)
     87+k    1      number of addresses, 0 to 4
     88+k           each address: length (1 byte), then `host:port` in ASCII
     end-64  64     Ed25519 signature over a label and everything before
@@ -20,8 +20,6 @@ costs 39 µs with libsodium (OpenSSL takes 64 on the same machine).
 A DNS name is checked as text only. Whoever dials must apply `check_ip` to what it resolves to, or a name would be a
 way around the checks.
 """
-
-from __future__ import annotations
 
 import re
 import struct
@@ -64,6 +62,7 @@ _LABEL = r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?"
 _DNS_NAME = re.compile(rf"(?:{_LABEL}\.)*(?=[a-z]){_LABEL}", re.IGNORECASE)
 _GLOBAL_IPV6 = IPv6Network("2000::/3")
 _LOCAL_IPV6 = IPv6Network("fc00::/7")
+_LOOPBACK_IPV6 = IPv6Address("::1")
 
 _P = 2**255 - 19
 # Every point whose order divides 8, as the u coordinate that X25519 reduces to: each of them gives the all-zero secret
@@ -105,7 +104,7 @@ class Descriptor:
         return Precedence(self.epoch, self.serial)
 
 
-def sign(  # noqa: PLR0913 (one argument a field of the format)
+def sign(
     signing_key_seed: bytes,
     *,
     serial: int,
@@ -172,14 +171,12 @@ def parse(data: bytes, *, now_s: float, allow_loopback: bool, key_bytes: int = X
         raise DescriptorError("truncated")
     public_key = data[_HEAD.size : key_end]
     fingerprint, valid_until_s, count = _TAIL.unpack_from(data, key_end)
-    if valid_until_s < now_s:
+    if valid_until_s <= now_s:
         raise DescriptorError("stale")
     if valid_until_s > now_s + LIFETIME_MAX_S:
         raise DescriptorError("too_far_ahead")
     _check_key(public_key, key_bytes=key_bytes)
-    addresses = _parse_addresses(
-        data[key_end + _TAIL.size : body_end], count=count, allow_loopback=allow_loopback
-    )
+    addresses = _parse_addresses(data[key_end + _TAIL.size : body_end], count=count, allow_loopback=allow_loopback)
     try:
         crypto_sign_open(data[body_end:] + SIGNATURE_LABEL + data[:body_end], node_id)
     except BadSignatureError:
@@ -226,13 +223,14 @@ def check_ip(ip: IPv4Address | IPv6Address, *, allow_loopback: bool) -> None:
 
     Link-local addresses mean nothing outside the link, and 169.254.169.254 is where clouds keep their secrets.
     """
-    if ip.is_loopback:
+    if isinstance(ip, IPv4Address):
+        good = allow_loopback if ip.is_loopback else 0 < ip.packed[0] < _LOWEST_MULTICAST and not ip.is_link_local
+    elif ip == _LOOPBACK_IPV6:
         good = allow_loopback
-    elif isinstance(ip, IPv4Address):
-        good = 0 < ip.packed[0] < _LOWEST_MULTICAST and not ip.is_link_local
     else:
-        # Positive: what else there is in IPv6 either is no host or wraps an IPv4 address, which has its own form.
-        good = ip.scope_id is None and (ip in _GLOBAL_IPV6 or ip in _LOCAL_IPV6)
+        # A positive list: the rest of IPv6 is no host, or wraps an IPv4 address, which is to be written as such.
+        wraps = ip.sixtofour is not None or ip.teredo is not None
+        good = ip.scope_id is None and not wraps and (ip in _GLOBAL_IPV6 or ip in _LOCAL_IPV6)
     if not good:
         raise DescriptorError("bad_address")
 

@@ -14,15 +14,15 @@ A `Draw` holds unspent entropy: build it after a fork, never before, or parent a
 import builtins
 import math
 import struct
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, TypeVar
 
 from unlinkabledfl.errors import LocalProtocolError
+from unlinkabledfl.sphinx import Entropy
+
+__all__ = ["Draw", "Entropy", "inverse_normal"]
 
 T = TypeVar("T")
-
-Entropy = Callable[[int], bytes]
-"""Returns that many random bytes."""
 
 _BLOCK = struct.Struct("<32Q")
 _WORD_RANGE = 1 << 64
@@ -49,7 +49,7 @@ class Draw:
     def below(self, n: int) -> int:
         """Return an integer in [0, n), every one equally likely."""
         if not 0 < n <= _WORD_RANGE:
-            raise LocalProtocolError(f"cannot draw an integer below {n}")
+            return self._below_large(n)
         while True:
             try:
                 word = self._next_word()
@@ -59,6 +59,16 @@ class Draw:
             # The last, incomplete run of n values under 2**64 would favour small remainders: draw again.
             if word - remainder <= _WORD_RANGE - n:
                 return remainder
+
+    def _below_large(self, n: int) -> int:
+        if n <= 0:
+            raise LocalProtocolError(f"cannot draw an integer below {n}")
+        bits = (n - 1).bit_length()
+        count = (bits + 7) // 8
+        while True:
+            value = int.from_bytes(self._entropy(count), "little") >> (8 * count - bits)
+            if value < n:
+                return value
 
     def choice(self, items: Sequence[T]) -> T:
         """Return one of the items, every position equally likely."""
@@ -141,7 +151,7 @@ def inverse_normal(probability: float) -> float:
 
     A rational first guess (Abramowitz and Stegun 26.2.23, off by at most 4.5e-4) is corrected by the Taylor series of
     the inverse in the residual. The series has five terms, so one pass nearly always suffices; only far in the tail,
-    where a residual weighs more, does a second follow.
+    where a residual weighs more, and beside the middle, where it exceeds the result, does another follow.
     """
     if probability > 0.5:
         return -inverse_normal(1.0 - probability)
@@ -155,12 +165,14 @@ def inverse_normal(probability: float) -> float:
             residual = (probability - 0.5) - 0.5 * math.erf(z * _SQRT_HALF)
         else:
             residual = probability - 0.5 * math.erfc(-z * _SQRT_HALF)
-        r = residual * math.exp(0.5 * z * z) * _SQRT_TWO_PI
         zz = z * z
+        # Divided by the density, in two steps so that the smallest probabilities do not overflow.
+        half = math.exp(0.25 * zz)
+        r = residual * half * half * _SQRT_TWO_PI
         z += r * (
             1.0
             + r * (z / 2.0 + r * ((2.0 * zz + 1.0) / 6.0 + r * (z * (6.0 * zz + 7.0) / 24.0
             + r * (24.0 * zz * zz + 46.0 * zz + 7.0) / 120.0)))
         )  # fmt: skip
-        if abs(r * z) < 5e-3:
+        if abs(r * z) < 5e-3 and abs(r) <= abs(z):
             return z

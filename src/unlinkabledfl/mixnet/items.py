@@ -1,8 +1,8 @@
 """What a mixer holds: somebody else's packet, a message of our own that waits for its turn, or cover.
 
-A `Transit` is bytes already; the other two are promises, turned into a packet only when the mixer has decided at which
-instant they leave. So a message that waits long is wrapped with a fresh route and a fresh reply block, and cover
-costs nothing before it is needed.
+A `Transit` is bytes already; the other two are promises, turned into a packet only when the mixer has decided
+at which instant they leave. So a message that waits long is wrapped with a fresh route and a fresh reply
+block, and cover costs nothing before it is needed.
 """
 
 from dataclasses import dataclass

@@ -2,9 +2,10 @@
 
     off --start----------------------> KeyRotated, single
     single --timer, new epoch--------> KeyRotated, overlap
+    single --timer, overlap over too-> KeyRotated, KeyRetired, single
     overlap --timer, overlap over----> KeyRetired, single
-    overlap --timer, both late-------> KeyRotated, KeyRetired, single
-    single --timer, both late--------> KeyRotated, KeyRetired, single
+    overlap --timer, new epoch too---> KeyRetired, KeyRotated, overlap
+    overlap --timer, that over too---> KeyRetired, KeyRotated, KeyRetired, single
 
 Epoch `e` covers the instants from `e * epoch_length_s` to the next multiple. The key of an epoch is published when it
 begins, and goes on opening packets for `overlap_s` after it ends: senders who have not heard of the new key yet, and
@@ -19,8 +20,6 @@ believed over the descriptor of the former life, it carries a higher `serial`.
 Destroyed means that no reference is left here: Python cannot wipe the bytes, so they may stay in freed memory until
 something overwrites it.
 """
-
-from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable

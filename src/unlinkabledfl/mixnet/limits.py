@@ -4,11 +4,9 @@ Invariant: each object here takes memory bounded by a number that is known when 
 its owner gives it. No bound is enforced by losing something silently: a refusal is the return value.
 """
 
-from __future__ import annotations
-
 import re
 from collections import deque
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterator, Mapping
 from heapq import heapify, heappop, heappush
 from typing import Final, Generic, TypeVar
 
@@ -48,39 +46,6 @@ class TokenBucket:
             return False
         self._tokens -= tokens
         return True
-
-
-class BoundedQueue(Generic[T]):
-    """First in, first out, and never longer than `capacity`: a full one refuses, and counts the refusal."""
-
-    __slots__ = ("_capacity", "_items", "refused")
-
-    def __init__(self, *, capacity: int) -> None:
-        if capacity < 1:
-            raise ConfigError(key="capacity", got=capacity, takes="a whole number of at least 1")
-        self._capacity = capacity
-        self._items: deque[T] = deque()
-        self.refused = 0
-
-    def __len__(self) -> int:
-        return len(self._items)
-
-    @property
-    def capacity(self) -> int:
-        """How many items it takes at most."""
-        return self._capacity
-
-    def push(self, item: T) -> bool:
-        """Queue the item. False: full; the caller still has it."""
-        if len(self._items) >= self._capacity:
-            self.refused += 1
-            return False
-        self._items.append(item)
-        return True
-
-    def pop(self) -> T | None:
-        """The item that has waited longest, or None."""
-        return self._items.popleft() if self._items else None
 
 
 class Deadlines(Generic[K]):
@@ -148,7 +113,7 @@ class Deadlines(Generic[K]):
             heapify(self._heap)
 
 
-class Counters:
+class Counters(Mapping[str, int]):
     """How often something happened, by cause.
 
     Names come from our own code, so a malformed one is a bug of ours. Their number is bounded all the same: once
@@ -165,7 +130,14 @@ class Counters:
         self._counts: dict[str, int] = {}
 
     def __getitem__(self, cause: str) -> int:
+        """A cause that never occurred counts zero."""
         return self._counts.get(cause, 0)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._counts)
+
+    def __len__(self) -> int:
+        return len(self._counts)
 
     def add(self, cause: str, count: int = 1) -> None:
         """Count this cause."""

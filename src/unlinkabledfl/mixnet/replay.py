@@ -17,8 +17,6 @@ which depends on how full the set is), and a look-up 25 ns where opening a packe
 packets an epoch are about 10 MiB.
 """
 
-from __future__ import annotations
-
 from unlinkabledfl.errors import ConfigError, PacketError
 
 

@@ -21,8 +21,6 @@ turn comes, and send cover in its place if not. For the same reason `sent` accep
 packet may have been built already when the acknowledgement came, and then it leaves.
 """
 
-from __future__ import annotations
-
 from collections import deque
 from dataclasses import dataclass
 from enum import StrEnum
@@ -77,7 +75,10 @@ class Acknowledged:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GivenUp:
-    """No attempt was answered in time; the message may have arrived or not. Destroy the secrets of `surb_ids`."""
+    """No attempt was answered in time; the message may have arrived or not.
+
+    `attempts` were made, those that found no route included. The secrets of all `surb_ids` can be destroyed.
+    """
 
     message_id: MessageId
     attempts: int
@@ -194,9 +195,7 @@ class Retransmitter:
         while (message_id := self._timers.pop_due(now_s)) is not None:
             tracked = self._messages[message_id]
             surb_id = next(reversed(tracked.departures))
-            self._events.append(
-                AttemptTimedOut(message_id=message_id, surb_id=surb_id, attempt=tracked.attempt)
-            )
+            self._events.append(AttemptTimedOut(message_id=message_id, surb_id=surb_id, attempt=tracked.attempt))
             self._try_again(tracked, now_s)
 
     def next_event(self) -> RetransmitterEvent | None:

@@ -7,7 +7,7 @@ Sizes of the default graph, `circulant(nodes=32, degree=4)` with offsets 1 and 6
 hops, and 8 by a simple path of exactly two. In `full(nodes=32)` it reaches all 31.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
 from unlinkabledfl.errors import ConfigError, LocalProtocolError
@@ -15,7 +15,16 @@ from unlinkabledfl.mixnet.draw import Draw
 
 UNREACHABLE: Final = -1
 
-# A random construction that has failed this often to be connected will not succeed: the parameters are to blame.
+_NODES_MIN = 2
+_DEGREE_MIN = 2
+_SMALL_WORLD_DEGREE_MIN = 4
+
+# Whether a simple path of a given length exists is a hard question on graphs made to be hard. A search that takes more
+# steps than this counts as "no": what is reported as reachable always is. Long paths on
+# graphs with a dense core and dangling nodes may meet the bound.
+_SEARCH_STEPS = 100_000
+
+# With the degrees allowed, a random graph is connected much more often than not.
 _ATTEMPTS = 100
 
 
@@ -105,9 +114,7 @@ class Topology:
 
     def reach_within(self, node: int, hops: int) -> tuple[int, ...]:
         """Return the sorted nodes at most this many edges away, without the node itself."""
-        return tuple(
-            other for other, distance in enumerate(self.distances_from(node)) if 0 < distance <= hops
-        )
+        return tuple(other for other, distance in enumerate(self.distances_from(node)) if 0 < distance <= hops)
 
     def reach_exactly(self, node: int, hops: int) -> tuple[int, ...]:
         """Return the sorted ends of the simple paths of exactly this many edges that start at the node.
@@ -123,6 +130,25 @@ class Topology:
         """Return whether a simple path of exactly this many edges joins two different nodes."""
         walks = self.walk_ends(start, hops)
         return end in walks[hops] and self._has_simple_path(end, walks)
+
+    def starts_simple_path(self, node: int, hops: int) -> bool:
+        """Return whether any simple path of exactly this many edges starts at the node."""
+        path = [node]
+        branches = [iter(self._adjacency[node])]
+        for _ in range(_SEARCH_STEPS):
+            if len(path) > hops:
+                return True
+            for near in branches[-1]:
+                if near not in path:
+                    path.append(near)
+                    branches.append(iter(self._adjacency[near]))
+                    break
+            else:
+                branches.pop()
+                path.pop()
+                if not path:
+                    return False
+        return False
 
     def walk_ends(self, node: int, hops: int) -> list[set[int]]:
         """Return for each length 0 to `hops` the ends of walks of that length that never come back to the node.
@@ -148,13 +174,15 @@ class Topology:
         on_path = {end}
         branches = [iter(adjacency[end])]
         left = len(walks) - 2
-        while branches:
+        for _ in range(_SEARCH_STEPS):
             useful = walks[left]
             for near in branches[-1]:
                 if near in useful and near not in on_path:
                     break
             else:
                 branches.pop()
+                if not branches:
+                    return False
                 on_path.discard(path.pop())
                 left += 1
                 continue
@@ -170,7 +198,8 @@ class Topology:
 def circulant(nodes: int, degree: int) -> Topology:
     """Join node i with i ± offset for offsets spread geometrically from 1 on, which keeps the diameter small.
 
-    The offsets are round(nodes ** (j / h)) for j = 0 to h-1, with h = degree // 2, moved apart where rounding makes them equal.
+    The offsets are round(nodes ** (j / h)) for j = 0 to h-1, with h = degree // 2, moved apart where rounding makes
+    them equal.
     An odd degree adds the opposite node, so it needs an even number of nodes.
     """
     _check_degree(nodes, degree)
@@ -184,15 +213,13 @@ def circulant(nodes: int, degree: int) -> Topology:
     steps = [step for offset in offsets for step in (offset, -offset)]
     if degree % 2:
         steps.append(nodes // 2)
-    return Topology(
-        ([(node + step) % nodes for step in steps] for node in range(nodes)), vertex_transitive=True
-    )
+    return Topology(([(node + step) % nodes for step in steps] for node in range(nodes)), vertex_transitive=True)
 
 
 def ring(nodes: int) -> Topology:
     """Join every node with the next; two nodes share one edge."""
     _check_nodes(nodes)
-    return circulant(nodes, 2 if nodes > 2 else 1)
+    return circulant(nodes, min(_DEGREE_MIN, nodes - 1))
 
 
 def full(nodes: int) -> Topology:
@@ -206,49 +233,39 @@ def random_regular(nodes: int, degree: int, draw: Draw) -> Topology:
     """Draw a connected graph in which every node has this degree.
 
     Edge ends are paired at random, pairs that cannot be edges are paired again (Steger and Wormald): close to uniform
-    over such graphs, and closer the larger the graph. Degree 2 is a uniform cycle through all nodes, because pairing would
-    hardly ever make one cycle. Degrees above half are drawn as the complement of a sparse graph.
+    over such graphs, and closer the larger the graph. Degree 2 is a uniform cycle through all nodes, because pairing
+    would hardly ever make one cycle. Degrees above half are drawn as the complement of a sparse graph.
     """
     _check_degree(nodes, degree)
-    if degree == 2:
+    if degree == _DEGREE_MIN:
         order = list(range(nodes))
         draw.shuffle(order)
         return from_edges(nodes, zip(order, [*order[1:], order[0]], strict=True))
-    complement_degree = nodes - 1 - degree
-    for _ in range(_ATTEMPTS):
-        if degree <= complement_degree:
-            adjacency = _pair_ends(nodes, degree, draw)
-        else:
-            missing = _pair_ends(nodes, complement_degree, draw)
-            everybody = set(range(nodes))
-            adjacency = [everybody - missing[node] - {node} for node in range(nodes)]
-        topology = Topology(adjacency)
-        if topology.is_connected():
-            return topology
-    raise LocalProtocolError(f"no connected graph of {nodes} nodes and degree {degree} in {_ATTEMPTS} draws")
+    spare = nodes - 1 - degree
+
+    def adjacency() -> list[set[int]]:
+        if degree <= spare:
+            return _pair_ends(nodes, degree, draw)
+        missing = _pair_ends(nodes, spare, draw)
+        everybody = set(range(nodes))
+        return [everybody - missing[node] - {node} for node in range(nodes)]
+
+    return _first_connected(adjacency)
 
 
 def small_world(nodes: int, degree: int, rewire: float, draw: Draw) -> Topology:
     """Draw a connected small world (Watts and Strogatz): a ring lattice whose edges move to random ends.
 
-    Each edge keeps one end and, with probability `rewire`, exchanges the other for a uniform node. Unconnected results are
-    drawn again.
+    Each edge keeps one end and, with probability `rewire`, exchanges the other for a uniform node. Unconnected results
+    are drawn again.
     """
     _check_degree(nodes, degree)
-    if degree % 2:
-        raise ConfigError(key="topology.degree", got=degree, takes="an even degree for a small world")
+    if degree % 2 or degree < _SMALL_WORLD_DEGREE_MIN:
+        takes = f"an even degree of at least {_SMALL_WORLD_DEGREE_MIN} for a small world"
+        raise ConfigError(key="topology.degree", got=degree, takes=takes, hint="degree 2 is `ring`")
     if not 0.0 <= rewire <= 1.0:
         raise ConfigError(key="topology.rewire", got=rewire, takes="a probability from 0 to 1")
-    for _ in range(_ATTEMPTS):
-        topology = Topology(_rewired_lattice(nodes, degree, rewire, draw))
-        if topology.is_connected():
-            return topology
-    raise ConfigError(
-        key="topology.rewire",
-        got=rewire,
-        takes=f"a probability that leaves {nodes} nodes of degree {degree} connected",
-        hint="degree 4 or more stays connected nearly always",
-    )
+    return _first_connected(lambda: _rewired_lattice(nodes, degree, rewire, draw))
 
 
 def from_edges(nodes: int, edges: Iterable[tuple[int, int]]) -> Topology:
@@ -258,35 +275,43 @@ def from_edges(nodes: int, edges: Iterable[tuple[int, int]]) -> Topology:
     for edge in edges:
         one, other = edge
         if not (0 <= one < nodes and 0 <= other < nodes) or one == other:
-            raise ConfigError(
-                key="topology.edges", got=edge, takes=f"pairs of different nodes from 0 to {nodes - 1}"
-            )
+            raise ConfigError(key="topology.edges", got=edge, takes=f"pairs of different nodes from 0 to {nodes - 1}")
         adjacency[one].add(other)
         adjacency[other].add(one)
     return Topology(adjacency)
 
 
+def _first_connected(draw_adjacency: Callable[[], list[set[int]]]) -> Topology:
+    for _ in range(_ATTEMPTS):
+        topology = Topology(draw_adjacency())
+        if topology.is_connected():
+            return topology
+    raise LocalProtocolError(f"none of {_ATTEMPTS} random graphs was connected")
+
+
 def _check_nodes(nodes: int) -> None:
-    if nodes < 2:
-        raise ConfigError(key="topology.nodes", got=nodes, takes="at least 2 nodes")
+    if nodes < _NODES_MIN:
+        raise ConfigError(key="topology.nodes", got=nodes, takes=f"at least {_NODES_MIN} nodes")
 
 
 def _check_degree(nodes: int, degree: int) -> None:
     _check_nodes(nodes)
-    if nodes == 2:
+    if nodes == _NODES_MIN:
         if degree != 1:
-            raise ConfigError(key="topology.degree", got=degree, takes="1 when there are 2 nodes")
+            raise ConfigError(key="topology.degree", got=degree, takes=f"1 when there are {nodes} nodes")
         return
-    if not 2 <= degree < nodes:
+    if not _DEGREE_MIN <= degree < nodes:
         raise ConfigError(
-            key="topology.degree", got=degree, takes=f"a degree from 2 to {nodes - 1} when there are {nodes} nodes"
+            key="topology.degree",
+            got=degree,
+            takes=f"a degree from {_DEGREE_MIN} to {nodes - 1} when there are {nodes} nodes",
         )
     if degree % 2 and nodes % 2:
         raise ConfigError(
             key="topology.degree",
             got=degree,
             takes=f"an even degree when the number of nodes is odd ({nodes})",
-            hint=f"{degree - 1 if degree > 2 else 2} works",
+            hint=f"{degree - 1} works",
         )
 
 

@@ -46,6 +46,11 @@ def derive_key(seed: int, name: str) -> bytes:
     return blake2b(f"{seed}/{name}".encode(), digest_size=32, person=b"virtual-time").digest()
 
 
+def node_entropy(seed: int, *, index: int, serial: int) -> SeededEntropy:
+    """Return the stream of one life of one node."""
+    return SeededEntropy(seed, f"node/{index}/{serial}")
+
+
 def chances(seed: int, name: str) -> random.Random:
     """Return a generator for what the world decides: losses, jitter, workloads.
 

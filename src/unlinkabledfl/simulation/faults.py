@@ -9,6 +9,7 @@ of the topology come up again.
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from random import Random
 from typing import TypeAlias
 
@@ -58,7 +59,7 @@ def check_faults(faults: Sequence[Fault], *, nodes: int) -> None:
             )
         alive[change.node] = rises
     cuts = sorted((fault for fault in faults if isinstance(fault, Partition)), key=_instant)
-    for first, second in zip(cuts, cuts[1:], strict=False):
+    for first, second in pairwise(cuts):
         if second.at_s < first.until_s:
             raise ConfigError(key="faults", got=second, takes=f"one partition at a time: one lasts to {first.until_s}")
 

@@ -17,7 +17,10 @@ from typing import Any, TypeAlias
 
 from unlinkabledfl.errors import LocalProtocolError
 
-Entry: TypeAlias = tuple[float, int, Any, Any, Any]
+Carried: TypeAlias = Any
+"""What an entry carries; the heap never looks into it."""
+
+Entry: TypeAlias = tuple[float, int, Carried, Carried, Carried]
 """Time, sequence, the host it happens to, and two values whose meaning belongs to whoever pushes."""
 
 SLOTS_PER_S = 256.0
@@ -35,7 +38,7 @@ class EventHeap:
         self._slots: list[int] = []
         self._pushed = 0
 
-    def push(self, at_s: float, host: Any, source: Any, payload: Any) -> int:
+    def push(self, at_s: float, host: Carried, source: Carried, payload: Carried) -> int:
         """Put an entry into its place and return its sequence number, which no other entry has."""
         sequence = self._pushed = self._pushed + 1
         slot = int(at_s * SLOTS_PER_S)

@@ -15,7 +15,8 @@ overtaking stand for what a hostile or broken peer can do to the packets that pa
 """
 
 import math
-from dataclasses import dataclass, fields
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
 from random import Random
 
 from unlinkabledfl.errors import ConfigError
@@ -44,11 +45,9 @@ class LinkSettings:
         for name in ("loss", "duplication", "reordering"):
             if not 0.0 <= getattr(self, name) <= 1.0:
                 raise ConfigError(key=f"links.{name}", got=getattr(self, name), takes="a probability from 0 to 1")
-        for field in fields(self):
-            if field.name.endswith("_s") and field.name != "bandwidth_bytes_per_s":
-                seconds = getattr(self, field.name)
-                if not 0.0 <= seconds < math.inf:
-                    raise ConfigError(key=f"links.{field.name}", got=seconds, takes="seconds, zero or more")
+        for name in (setting.name for setting in fields(self)):
+            if name.endswith("_s") and not name.endswith("_per_s") and not 0.0 <= getattr(self, name) < math.inf:
+                raise ConfigError(key=f"links.{name}", got=getattr(self, name), takes="seconds, zero or more")
         bandwidth = self.bandwidth_bytes_per_s
         if bandwidth is not None and not 0.0 < bandwidth < math.inf:
             raise ConfigError(
@@ -62,6 +61,23 @@ class LinkSettings:
                 got=self.dial_timeout_s,
                 takes=f"at least links.handshake_s, which is {self.handshake_s}",
             )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LinkPlan:
+    """The links of a world: one law for all, exceptions by (source, target), and how many a node may dial.
+
+    Past `dialled_max` links beyond those of the topology, a node closes the one it has had longest; the next packet
+    over it dials again.
+    """
+
+    default: LinkSettings = field(default_factory=LinkSettings)
+    between: Mapping[tuple[int, int], LinkSettings] = field(default_factory=dict)
+    dialled_max: int = 64
+
+    def __post_init__(self) -> None:
+        if self.dialled_max < 1:
+            raise ConfigError(key="links.dialled_max", got=self.dialled_max, takes="a whole number from 1")
 
 
 class Channel:

@@ -7,13 +7,13 @@ The event log has one line for each event, in the order in which they happened:
 Hexadecimal because it is exact: the same seed gives the same bytes, and a difference in the last bit of a clock shows.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from hashlib import blake2b
-from typing import Any, Protocol, TypeAlias
+from typing import Protocol, TypeAlias
 
-WireHash: TypeAlias = Callable[[Any], bytes]
+from unlinkabledfl.mixnet.packets import Opaque
+
+WireHash: TypeAlias = Callable[[Opaque], bytes]
 """Eight bytes that stand for a packet's bytes on one link."""
 
 
@@ -44,7 +44,7 @@ class EventLog:
         self._write(f"{at_s.hex()} {kind} {node} {other} {about.hex() or '-'}\n".encode())
 
 
-def hash_of(packet: Any) -> bytes:
+def hash_of(packet: Opaque) -> bytes:
     """Return eight bytes that identify a packet on one link: of its bytes, or what a sealed packet says of itself."""
     if isinstance(packet, bytes):
         return blake2b(packet, digest_size=8).digest()

@@ -1,7 +1,7 @@
 """Packets that are closed by convention instead of cryptography, for worlds of thousands of peers.
 
-A sealed packet is an object that carries its route and its envelope in the open; what keeps a relay from looking is only
-that `unwrap` is how a node reads it. Everything a node or an observer can notice stays as with real packets: every
+A sealed packet is an object that carries its route and its envelope in the open; what keeps a relay from looking is
+only that `unwrap` is how a node reads it. Everything a node or an observer can notice stays as with real packets: every
 packet weighs the same, only the right key opens a layer, the same layer opens once, a reply block works once, and each
 hop sees another wire hash. An operation costs about a microsecond instead of a hundred.
 
@@ -9,22 +9,19 @@ Invariant: `unwrap` never changes the packet it is given. A duplicate therefore 
 replayed, as its bytes would be.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
-from typing import Any
 
 from unlinkabledfl.errors import LocalProtocolError, PacketError
+from unlinkabledfl.mixnet.envelope import EnvelopeCodec
 from unlinkabledfl.mixnet.packets import (
     Delivered,
-    Entropy,
     Envelope,
+    Opaque,
     Relayed,
-    ReplayFilter,
     Returned,
     Unwrapped,
 )
-from unlinkabledfl.sphinx import Geometry, Hop, NodeId
+from unlinkabledfl.sphinx import Entropy, Geometry, Hop, NodeId, ReplayFilter
 
 _TAG_BYTES = 16
 _SURB_ID_BYTES = 32
@@ -69,17 +66,14 @@ class SealedPacket:
 
 
 class SealedPackets:
-    """The packet format without cryptography; sizes are those of the geometry.
-
-    `data_bytes` is what a message can hold after the envelope's framing; the real format knows it.
-    """
+    """The packet format without cryptography; sizes are those of the geometry and of real envelopes."""
 
     __slots__ = ("data_bytes", "max_hops", "packet_bytes")
 
-    def __init__(self, geometry: Geometry, *, data_bytes: int) -> None:
+    def __init__(self, geometry: Geometry) -> None:
         self.packet_bytes = geometry.packet_bytes
         self.max_hops = geometry.max_hops
-        self.data_bytes = data_bytes
+        self.data_bytes = EnvelopeCodec(geometry).data_bytes
 
     def generate_key(self, entropy: Entropy) -> SealedKey:
         """Return a fresh key."""
@@ -97,7 +91,7 @@ class SealedPackets:
         hops = self._checked(path)
         return SealedPacket(hops, 0, entropy(_TAG_BYTES * len(hops)), envelope)
 
-    def unwrap(self, packet: Any, *, key: SealedKey, replays: ReplayFilter) -> Unwrapped:
+    def unwrap(self, packet: Opaque, *, key: SealedKey, replays: ReplayFilter) -> Unwrapped:
         """Return what is under our layer; PacketError if the packet is not for this key, or was here before."""
         if type(packet) is not SealedPacket:
             raise PacketError("bad_length", "not a sealed packet")
@@ -119,11 +113,11 @@ class SealedPackets:
             return Returned(content, content)
         return Delivered(hop.delay_us * 1e-6, content)  # type: ignore[arg-type]
 
-    def acknowledge(self, surb: Any) -> tuple[NodeId, SealedPacket]:
+    def acknowledge(self, surb: Opaque) -> tuple[NodeId, SealedPacket]:
         """Return the first hop and the packet of the acknowledgement."""
         return surb.path[0].node_id, SealedPacket(surb.path, 0, surb.tags, surb.surb_id)
 
-    def open_acknowledgement(self, secret: Any, body: Any) -> None:
+    def open_acknowledgement(self, secret: Opaque, body: Opaque) -> None:
         """Check the reply; PacketError if it does not belong to the reply block with this secret."""
         if secret != body:
             raise PacketError("bad_reply")

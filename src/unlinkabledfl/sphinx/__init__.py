@@ -1,7 +1,7 @@
 """The packet: bytes in, bytes out. docs/packet.md is its specification."""
 
 from unlinkabledfl.sphinx.codec import Sphinx
-from unlinkabledfl.sphinx.geometry import Geometry
+from unlinkabledfl.sphinx.geometry import MAX_DELAY_US, Geometry
 from unlinkabledfl.sphinx.surb import Surb, SurbKeys
 from unlinkabledfl.sphinx.types import (
     Deliver,
@@ -16,6 +16,7 @@ from unlinkabledfl.sphinx.types import (
 )
 
 __all__ = [
+    "MAX_DELAY_US",
     "Deliver",
     "Entropy",
     "Forward",

@@ -41,7 +41,9 @@ class HeaderBuilder:
     ) -> bytes:
         """α₀ ‖ β₀ ‖ γ₀ for a path whose last hop obeys `last_command`."""
         last = len(path) - 1
-        slot = self._slot(last_command, path[last].delay_us, last_id, bytes(MAC_BYTES), b"")
+        # A reply ends with its maker, who holds nothing.
+        delay_us = 0 if last_command is Command.REPLY else path[last].delay_us
+        slot = self._slot(last_command, delay_us, last_id, bytes(MAC_BYTES), b"")
         element, keys = sender_hops[last]
         beta = stream_xor(keys.header, slot + padding) + self._filler(sender_hops[:last])
         mac = header_mac(keys.mac, element, beta)

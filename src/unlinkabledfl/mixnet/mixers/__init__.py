@@ -1,7 +1,7 @@
 """Mixing strategies behind one protocol: `poisson` (the default), `outbox` (the published design) and `off`.
 
-A new strategy is a settings class, a machine with the methods of `Mixer`, a delay law in `unlinkabledfl.mixnet.delay_law`
-and one more case in `make_mixer`.
+A new strategy is a settings class, a machine with the methods of `Mixer`, a delay law in
+`unlinkabledfl.mixnet.delay_law` and one more case in `make_mixer`.
 """
 
 from typing import TypeAlias, assert_never

@@ -12,17 +12,18 @@ def check_seconds(key: str, got: float) -> None:
 
 
 def check_rate(key: str, got: float, *, hint: str, zero_allowed: bool) -> None:
-    """Refuse a rate that is negative, not finite or not a number, and zero where that is not a rate either."""
+    """Refuse a rate that is negative, not finite or not a number, and zero where it is none."""
     if not (_is_number(got) and 0.0 <= got < math.inf and (got > 0.0 or zero_allowed)):
         bound = "0 or more" if zero_allowed else "more than 0"
         raise ConfigError(key=key, got=got, takes=f"a number of packets per second, {bound}", hint=hint)
 
 
-def check_count(key: str, got: int, *, least: int, most: int | None = None, hint: str | None = None) -> None:
+def check_count(key: str, got: object, *, least: int, most: int | None = None, hint: str | None = None) -> None:
     """Refuse what is not a whole number in this range."""
-    if isinstance(got, bool) or not isinstance(got, int) or got < least or (most is not None and got > most):
-        takes = f"a whole number, {least} or more" if most is None else f"a whole number from {least} to {most}"
-        raise ConfigError(key=key, got=got, takes=takes, hint=hint)
+    in_range = isinstance(got, int) and least <= got and (most is None or got <= most)
+    if isinstance(got, bool) or not in_range:
+        bound = f", {least} or more" if most is None else f" from {least} to {most}"
+        raise ConfigError(key=key, got=got, takes=f"a whole number{bound}", hint=hint)
 
 
 def check_switch(key: str, got: bool) -> None:

@@ -1,17 +1,18 @@
-"""Send everything at once: no delay, no cover, no order changed. The baseline that every mixer is measured against.
+"""Send everything at once: no delay, no cover, no order changed. The baseline for every mixer.
 
     new --submitted----------------------> held, new
     new --start--------------------------> running
     running --own message submitted------> Scheduled, Released, running
     running --transit submitted----------> Released, running
     running --given back-----------------> held, running
-    running --timer, own message held----> Scheduled, Released, running
-    running --timer, anything else held--> Released, running
+    running --timer, packet held---------> Released, running
+    running --timer, message held--------> Scheduled, Released, running
 
-Only an item whose link was not writable is held, for `RETRY_PAUSE_S`, and only what was submitted before the start.
+Only two things are ever held: what was submitted before the start, and for `RETRY_PAUSE_S` a packet whose
+link was not writable.
 
-Invariant: what is accepted is released, and released at once unless its link refused it. What refused items there are
-count against the bounds, so a dead link turns into back-pressure instead of a queue without end.
+Invariant: what is accepted is released, and released at once unless its link refused it. Packets that were
+refused count against the bound for transit, so dead links turn into refusals instead of a queue without end.
 """
 
 from collections import deque
@@ -19,17 +20,17 @@ from dataclasses import dataclass
 
 from unlinkabledfl.errors import LocalProtocolError
 from unlinkabledfl.mixnet.draw import Draw
-from unlinkabledfl.mixnet.items import Cover, Item, OwnMessage, Transit
+from unlinkabledfl.mixnet.items import OwnMessage, Transit
 from unlinkabledfl.mixnet.mixers._checks import check_capacities
 from unlinkabledfl.mixnet.mixers.protocol import RETRY_PAUSE_S, MixerEvent, Released, Scheduled
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OffSettings:
-    """How much may wait for links that are not writable."""
+    """How much may wait, for the start or for links that are not writable."""
 
     transit_capacity: int = 1000
-    """How many packets of others, and acknowledgements, may wait."""
+    """How many packets may wait."""
     own_capacity: int = 1000
     """How many messages of our own may wait."""
 
@@ -45,9 +46,8 @@ class Off:
 
     def __init__(self, *, settings: OffSettings) -> None:
         self._settings = settings
-        # When it is due, what it is, and whether its packet has yet to be built. Every pause is equally long, so the
-        # order of arrival is the order of release.
-        self._held: deque[tuple[float, Item, bool]] = deque()
+        # Every pause is equally long, so the order of arrival is the order of release.
+        self._held: deque[tuple[float, Transit | OwnMessage]] = deque()
         self._own_waiting = 0
         self._started = False
         self._events: deque[MixerEvent] = deque()
@@ -59,12 +59,12 @@ class Off:
 
     @property
     def own_waiting(self) -> int:
-        """How many messages of our own wait for their link."""
+        """How many messages of our own wait for the start."""
         return self._own_waiting
 
     @property
     def transit_waiting(self) -> int:
-        """How many packets of others, and acknowledgements, wait for their link."""
+        """How many packets wait for the start, or for their link after it refused them."""
         return len(self._held) - self._own_waiting
 
     def hop_delay_s(self, draw: Draw) -> float:
@@ -84,23 +84,24 @@ class Off:
         if self._started:
             self._events.append(Released(item=item))
         else:
-            self._held.append((now_s, item, False))
+            self._held.append((now_s, item))
         return True
 
     def submit_own(self, item: OwnMessage, *, now_s: float) -> bool:
-        """Release a message of our own now; False if too many wait for their links."""
+        """Release a message of our own now; False if too many wait for the start."""
         if self._own_waiting >= self._settings.own_capacity:
             return False
         if self._started:
             self._events.append(Scheduled(item=item, release_at_s=now_s))
             self._events.append(Released(item=item))
         else:
-            self._hold(item, due_s=now_s, fresh=True)
+            self._held.append((now_s, item))
+            self._own_waiting += 1
         return True
 
-    def requeue(self, item: Item, *, now_s: float) -> None:
-        """Take back an item whose link was not writable, and try again after a pause."""
-        self._hold(item, due_s=now_s + RETRY_PAUSE_S, fresh=False)
+    def requeue(self, item: Transit, *, now_s: float) -> None:
+        """Take back a packet whose link was not writable, and try again after a pause."""
+        self._held.append((now_s + RETRY_PAUSE_S, item))
 
     def next_timer_s(self) -> float | None:
         """Return the instant at which the first held item is due."""
@@ -109,18 +110,12 @@ class Off:
     def handle_timer(self, *, now_s: float) -> None:
         """Release the held items that are due."""
         while self._started and self._held and self._held[0][0] <= now_s:
-            _, item, fresh = self._held.popleft()
+            _, item = self._held.popleft()
             if isinstance(item, OwnMessage):
                 self._own_waiting -= 1
-            if fresh and isinstance(item, OwnMessage | Cover):
                 self._events.append(Scheduled(item=item, release_at_s=now_s))
             self._events.append(Released(item=item))
 
     def next_event(self) -> MixerEvent | None:
         """Return the oldest event not yet read, if any."""
         return self._events.popleft() if self._events else None
-
-    def _hold(self, item: Item, *, due_s: float, fresh: bool) -> None:
-        self._held.append((due_s, item, fresh))
-        if isinstance(item, OwnMessage):
-            self._own_waiting += 1

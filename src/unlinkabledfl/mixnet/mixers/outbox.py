@@ -8,24 +8,27 @@
     running --timer, items left-----------> Released, Scheduled, running
     running --timer, nothing left---------> Released, idle
 
-When at most `refill_at` items are left in the outbox, it is filled to O: first with what is left over (items still in
-it, and items given back because their link was not writable), then with the oldest of one queue in which packets of
-others and messages of our own wait together, then, if cover is on, with cover. All of it is permuted afresh, leftovers
-included. One item leaves a gap, and gaps are independent draws of a normal law conditioned on being at least zero.
+When at most `refill_at` items are left in the outbox, it is filled to O: first with what is left over (items
+still in it, and items given back because their link was not writable), then with the oldest of one queue in
+which packets of others and messages of our own wait together, then, if cover is on, with cover. All of it is
+permuted afresh, leftovers included. One item leaves a gap, and gaps are independent draws of a normal law
+conditioned on being at least zero.
 
-Invariant: exactly one item leaves at each end of a gap, and which items are in the outbox shows in no gap: an observer
-sees a schedule that depends on nothing. That is why a message never starts a gap while one is running, why the
-header's wish for a delay is not heard here, and why a refill does not wait for the queue. With cover off and nothing to
-send the schedule stops, and its silence says so: that is what switching cover off means.
+Invariant: exactly one item leaves at each end of a gap, and which items are in the outbox shows in no gap: an
+observer sees a schedule that depends on nothing. That is why a message never starts a gap while one is
+running, why the header's wish for a delay is not heard here, and why a refill does not wait for the queue.
+With cover off and nothing to send the schedule stops, and its silence says so: that is what switching cover
+off means.
 
 Two more decisions:
 
-- The permutation is drawn one step a release: each release takes a uniform choice among what is still in the outbox,
-  which is the Fisher-Yates shuffle spread over the cycle. It has the same law as permuting at once, costs the same
-  little at every release, and a seized node does not hold the order of what it has yet to send.
-- A timer that is late by less than the next gap does not move the next release: rounding and small delays do not add
-  up. A timer that is later than that has lost time: a fresh gap starts at once, and nothing is caught up. A starved CPU
-  slows emission down; it never makes two releases out of one gap.
+- The permutation is drawn one step a release: each release takes a uniform choice among what is still in the
+  outbox, which is the Fisher-Yates shuffle spread over the cycle. It has the same law as permuting at once,
+  costs the same little at every release, and a seized node does not hold the order of what it has yet to
+  send.
+- A timer that is late by less than the next gap does not move the next release: rounding and small delays do
+  not add up. A timer that is later than that has lost time: a fresh gap starts at once, and nothing is caught
+  up. A starved CPU slows emission down; it never makes two releases out of one gap.
 """
 
 from collections import deque
@@ -38,7 +41,8 @@ from unlinkabledfl.mixnet.mixers._checks import check_capacities, check_count, c
 from unlinkabledfl.mixnet.mixers.protocol import RETRY_PAUSE_S, MixerEvent, Released, Scheduled
 
 _SHORTEST_COVER_GAP_S = 1e-6
-"""Cover at shorter gaps than this floods any link and CPU; at zero the schedule would never reach the next instant."""
+"""Cover at shorter gaps than this floods any link and CPU; at zero the schedule would never reach the next
+instant."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,7 +71,11 @@ class OutboxSettings:
         check_seconds("mixnet.delay_deviation_s", self.delay_deviation_s)
         check_switch("mixnet.cover", self.cover)
         check_count(
-            "mixnet.refill_at", self.refill_at, least=0, most=self.outbox_size - 1, hint="less than mixnet.outbox_size"
+            "mixnet.refill_at",
+            self.refill_at,
+            least=0,
+            most=self.outbox_size - 1,
+            hint="less than mixnet.outbox_size",
         )
         check_capacities(transit_capacity=self.transit_capacity, own_capacity=self.own_capacity)
         if self.cover and self.delay_mean_s < _SHORTEST_COVER_GAP_S:
@@ -83,19 +91,18 @@ class Outbox:
     """One node's outbox: a queue, up to O items in random order, and the one that leaves next."""
 
     __slots__ = (
-        "_built", "_cover_serial", "_draw", "_events", "_next_item", "_outbox", "_own_waiting", "_queue",
+        "_cover_serial", "_draw", "_events", "_next_item", "_outbox", "_own_waiting", "_queue",
         "_release_at_s", "_returned", "_settings", "_started",
     )  # fmt: skip
 
     def __init__(self, *, settings: OutboxSettings, draw: Draw) -> None:
         self._settings = settings
         self._draw = draw
-        self._queue: deque[Item] = deque()
+        self._queue: deque[Transit | OwnMessage] = deque()
         self._own_waiting = 0
-        self._returned: deque[Item] = deque()
-        self._built: set[OwnMessage | Cover] = set()
+        self._returned: deque[Transit] = deque()
         # None is the place of a cover item: it gets its serial when its turn comes.
-        self._outbox: list[Item | None] = []
+        self._outbox: list[Transit | OwnMessage | None] = []
         self._cover_serial = 0
         self._next_item: Item | None = None
         self._release_at_s: float | None = None
@@ -114,8 +121,8 @@ class Outbox:
 
     @property
     def transit_waiting(self) -> int:
-        """How many packets of others, and acknowledgements, wait in the queue."""
-        return len(self._queue) - self._own_waiting
+        """How many packets, those given back included, wait for a place in the outbox."""
+        return len(self._queue) + len(self._returned) - self._own_waiting
 
     @property
     def in_outbox(self) -> int:
@@ -136,7 +143,7 @@ class Outbox:
     def submit_transit(self, item: Transit, *, delay_s: float, now_s: float) -> bool:
         """Queue a packet, whatever delay its sender asked for; False if no more may wait."""
         queue = self._queue
-        if len(queue) - self._own_waiting >= self._settings.transit_capacity:
+        if len(queue) + len(self._returned) - self._own_waiting >= self._settings.transit_capacity:
             return False
         queue.append(item)
         if self._release_at_s is None and self._started:
@@ -153,11 +160,9 @@ class Outbox:
             self._schedule(now_s, now_s)
         return True
 
-    def requeue(self, item: Item, *, now_s: float) -> None:
-        """Take back an item whose link was not writable: it takes part in the next permutation."""
+    def requeue(self, item: Transit, *, now_s: float) -> None:
+        """Take back a packet whose link was not writable: it takes part in the next permutation."""
         self._returned.append(item)
-        if not isinstance(item, Transit):
-            self._built.add(item)
         if self._release_at_s is None and self._started:
             self._schedule(now_s, now_s)
 
@@ -193,26 +198,26 @@ class Outbox:
             self._release_at_s = None
             return
         chosen = self._draw.below(last + 1) if last else 0
-        item = outbox[chosen]
+        place = outbox[chosen]
         outbox[chosen] = outbox[last]
         outbox.pop()
         gap_s = self._draw.truncated_normal(settings.delay_mean_s, settings.delay_deviation_s)
         release_at_s = previous_s + gap_s + pause_s
         if release_at_s < now_s:
-            # Not what is left of that gap: it is known to be short, and would put two releases close together.
+            # Not what is left of that gap: it is known to be short, and would put two releases close
+            # together.
             gap_s = self._draw.truncated_normal(settings.delay_mean_s, settings.delay_deviation_s)
             release_at_s = now_s + gap_s + pause_s
+        self._release_at_s = release_at_s
+        if isinstance(place, Transit):
+            self._next_item = place
+            return
+        item: OwnMessage | Cover | None = place
         if item is None:
             item = Cover(CoverKind.DROP, self._cover_serial)
             self._cover_serial += 1
         self._next_item = item
-        self._release_at_s = release_at_s
-        if isinstance(item, Transit):
-            return
-        if item in self._built:
-            self._built.remove(item)
-        else:
-            self._events.append(Scheduled(item=item, release_at_s=release_at_s))
+        self._events.append(Scheduled(item=item, release_at_s=release_at_s))
 
     def _refill(self) -> None:
         """Fill the outbox: leftovers first, then the queue, then cover."""

@@ -1,17 +1,19 @@
 """What every mixer is: items go in, and come out again when its law says so.
 
-A mixer decides when things leave, not where they go nor what they look like. Whoever owns it keeps four promises:
-`start` is called once; after every call the events are read until there are none; `handle_timer` is called when the
-instant of `next_timer_s` has come, as soon as the machine can; and an item that was released but found its link not
-writable is handed back through `requeue`, never dropped.
+A mixer decides when things leave, not where they go nor what they look like. Whoever owns it keeps four
+promises: `start` is called once; after every call the events are read until there are none; `handle_timer` is
+called when the instant of `next_timer_s` has come, as soon as the machine can; and a packet
+whose link was not writable is handed back through `requeue`, or counted as lost.
 
 Rules that all mixers share, so that nothing outside can tell what a node is busy with:
 
-- Whether an item is real shows in no instant: the instant is drawn first, what leaves then is decided independently.
-- `Scheduled` comes one item ahead, so that building a packet happens in the gap before it leaves and never shifts it.
-- A late timer makes emission slower, never denser. Time that was lost to a starved CPU is lost; a burst that catches
-  up would tell an observer when this node was busy, and with how much.
-- Bounds hold: a full queue refuses (the answer is False, the caller counts) and what was accepted is never dropped.
+- Whether an item is real shows in no instant: when something leaves and what leaves are independent draws.
+- `Scheduled` comes one item ahead, so that building a packet happens in the gap before it leaves and never
+  shifts it.
+- A late timer makes the emission of a node slower, never denser. Time that was lost to a starved CPU is lost;
+  a burst that catches up would tell an observer when this node was busy, and with how much.
+- Bounds hold: a full queue refuses (the answer is False, the caller counts) and what was accepted is never
+  dropped.
 """
 
 from dataclasses import dataclass
@@ -21,13 +23,13 @@ from unlinkabledfl.mixnet.draw import Draw
 from unlinkabledfl.mixnet.items import Cover, Item, OwnMessage, Transit
 
 RETRY_PAUSE_S = 0.05
-"""How long an item waits for its link at least, where a mixer has no gap of its own to impose: without it an unwritable
-link would make release and return chase each other at one instant."""
+"""How long an item waits for its link at least, where a mixer has no gap of its own to impose: without it an
+unwritable link would make release and return chase each other at one instant."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scheduled:
-    """This fresh item leaves at that instant: build its packet now. Never for a `Transit`, which is built already."""
+    """This fresh item leaves at that instant: build its packet now. A `Transit` is built already."""
 
     item: OwnMessage | Cover
     release_at_s: float
@@ -56,7 +58,7 @@ class Mixer(Protocol):
 
     @property
     def transit_waiting(self) -> int:
-        """How many packets of others, and acknowledgements, wait for their turn."""
+        """How many packets wait for their turn: those of others, acknowledgements, and those given back."""
 
     def hop_delay_s(self, draw: Draw) -> float:
         """Draw the delay that a sender under this strategy writes into the header for one hop."""
@@ -70,10 +72,11 @@ class Mixer(Protocol):
     def submit_own(self, item: OwnMessage, *, now_s: float) -> bool:
         """Take a message of our own; False, as back-pressure, if as many as may wait do wait."""
 
-    def requeue(self, item: Item, *, now_s: float) -> None:
-        """Take back a released item whose link was not writable; its packet exists, so it is not scheduled again.
+    def requeue(self, item: Transit, *, now_s: float) -> None:
+        """Take back what was released, as the packet it has become, because its link was not writable.
 
-        It was admitted once, so no bound applies: the releases that are not yet dealt with are its bound.
+        It was admitted once, so no bound refuses it, but it counts as waiting: it takes the room of new
+        packets.
         """
 
     def next_timer_s(self) -> float | None:

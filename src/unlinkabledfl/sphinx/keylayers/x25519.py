@@ -65,7 +65,7 @@ class BlindedX25519:
     ) -> list[list[SenderHop]]:
         scalars = [clamped(seed) for seed in seeds]
         result: list[list[SenderHop]] = [[] for _ in paths]
-        for position in range(max(map(len, paths))):
+        for position in range(max(map(len, paths), default=0)):
             live = [index for index, path in enumerate(paths) if position < len(path)]
             encoded = [scalars[index].to_bytes(32, "little") for index in live]
             keys = [paths[index][position] for index in live]

@@ -1,0 +1,130 @@
+"""Put a mix node together from settings: the one place that knows which machine goes where."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from unlinkabledfl.errors import ConfigError
+from unlinkabledfl.mixnet.delay_law import LINK_ALLOWANCE_S, DelayLaw, make_delay_law
+from unlinkabledfl.mixnet.delivered import DeliveredWindow
+from unlinkabledfl.mixnet.descriptor import Descriptor
+from unlinkabledfl.mixnet.destinations import Destinations
+from unlinkabledfl.mixnet.draw import Draw
+from unlinkabledfl.mixnet.itinerary import Planner
+from unlinkabledfl.mixnet.keys import KeyRing, KeyRotated
+from unlinkabledfl.mixnet.limits import Counters
+from unlinkabledfl.mixnet.mix_node import MixNode, NeighbourLimits
+from unlinkabledfl.mixnet.mixers import MixerSettings, PoissonSettings, make_mixer
+from unlinkabledfl.mixnet.outgoing import Outgoing
+from unlinkabledfl.mixnet.packets import PacketFormat
+from unlinkabledfl.mixnet.peers import PeerView
+from unlinkabledfl.mixnet.routes import RouteStrategy
+from unlinkabledfl.sphinx import Entropy, NodeId
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MixSettings:
+    """How one node mixes. A deployment shares the mixing strategy; the rest is each node's own affair."""
+
+    mixer: MixerSettings = field(default_factory=PoissonSettings)
+    """The mixing strategy and its parameters."""
+    max_attempts: int = 8
+    """How often a message is sent before it is given up."""
+    link_allowance_s: float = LINK_ALLOWANCE_S
+    """What one link may add to a round trip before it counts as lost."""
+    limits: NeighbourLimits = field(default_factory=NeighbourLimits)
+    """What one neighbour may put on us."""
+    epoch_length_s: float | None = None
+    """How long a Sphinx key lives; none: as long as the node."""
+    key_overlap_s: float = 0.0
+    """For how long after its epoch a key still opens packets."""
+    replay_capacity: int = 1_000_000
+    """How many packets one key opens; beyond that they are refused."""
+    delivered_capacity: int = 100_000
+    """How many received messages are remembered, so that none is handed over twice."""
+
+    def __post_init__(self) -> None:
+        if self.max_attempts < 1:
+            raise ConfigError(key="mixnet.max_attempts", got=self.max_attempts, takes="a whole number of at least 1")
+
+
+def build_mix_node(  # noqa: PLR0913 -- the parts of a node
+    settings: MixSettings,
+    *,
+    node_id: NodeId,
+    packets: PacketFormat,
+    peers: PeerView,
+    routes: RouteStrategy,
+    destinations: Destinations,
+    entropy: Entropy,
+    first_serial: int = 0,
+    describe: Callable[[KeyRotated, float], Descriptor] | None = None,
+) -> MixNode:
+    """A node, not started. `describe` signs its descriptors, where peers are told by descriptors."""
+    if routes.hops_max > packets.max_hops:
+        raise ConfigError(
+            key="mixnet.path_length",
+            got=routes.hops_max,
+            takes=f"at most {packets.max_hops} hops, which is what packet.max_hops has room for",
+            hint="raise packet.max_hops",
+        )
+    draw = Draw(entropy)
+    counters = Counters()
+    law = make_delay_law(settings.mixer, link_allowance_s=settings.link_allowance_s)
+    mixer = make_mixer(settings.mixer, draw=draw)
+    keys = KeyRing(
+        generate=packets.generate_key,
+        entropy=entropy,
+        epoch_length_s=settings.epoch_length_s,
+        overlap_s=settings.key_overlap_s,
+        replay_capacity=settings.replay_capacity,
+        first_serial=first_serial,
+    )
+    planner = Planner(
+        node_id=node_id,
+        peers=peers,
+        routes=routes,
+        destinations=destinations,
+        keys=keys,
+        hop_delay_s=mixer.hop_delay_s,
+        law=law,
+        draw=draw,
+    )
+    outgoing = Outgoing(
+        node_id=node_id,
+        packets=packets,
+        planner=planner,
+        capacity=mixer.own_capacity,
+        max_attempts=settings.max_attempts,
+        counters=counters,
+        entropy=entropy,
+    )
+    return MixNode(
+        node_id=node_id,
+        packets=packets,
+        mixer=mixer,
+        outgoing=outgoing,
+        peers=peers,
+        keys=keys,
+        delivered=DeliveredWindow(
+            horizon_s=longest_pursuit_s(law, hops=routes.hops_max, attempts=settings.max_attempts),
+            capacity=settings.delivered_capacity,
+        ),
+        limits=settings.limits,
+        counters=counters,
+        describe=describe,
+    )
+
+
+def longest_pursuit_s(law: DelayLaw, *, hops: int, attempts: int) -> float:
+    """For how long a sender under this law keeps at one message: what its destination has to remember.
+
+    Each attempt waits at most for its timeout and, before it leaves, about one more stage for its slot. Delays that a
+    sender draws itself have an exponential tail; ten means a stage leave out one delay in twenty thousand, which
+    matters only where every attempt of the message before has been delivered and its acknowledgement lost.
+    """
+    stages = 2 * hops
+    known_s = 10.0 * stages * law.stage_mean_s
+    return sum(
+        law.round_trip_timeout_s(stages=stages, known_delays_s=known_s, attempt=attempt) + law.stage_mean_s
+        for attempt in range(1, attempts + 1)
+    )

@@ -1,0 +1,365 @@
+"""One peer's mix: packets in, packets out at the mixer's instants, messages in and out at the top.
+
+    new --start---------------------------> SendControl, running
+    running --packet, to be forwarded-----> running
+    running --packet, a message for us----> MessageReceived, running
+    running --packet, cover for us--------> running
+    running --packet, a reply of ours-----> MessageAcknowledged, running
+    running --packet, not good------------> running
+    running --mixer releases an item------> SendPacket, running
+    running --attempts used up------------> MessageGivenUp, running
+    running --descriptor, new-------------> PeerChanged, SendControl, running
+    running --key epoch over--------------> SendControl, running
+
+The node composes machines and holds hardly any state of its own: the mixer decides when something leaves, `Outgoing`
+what our own slots carry, `PeerView` over whom, `KeyRing` under which keys, `DeliveredWindow` what the application has
+seen already.
+
+Invariant: whatever a neighbour sends is dropped and counted by cause, or it ends up in the mixer or at the application;
+nothing that it sends raises. A packet leaves at an instant that the mixer drew, acknowledgements not excepted: there is
+no other way out. Descriptors leave at once; they are public, and every peer passes on the same ones.
+"""
+
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, assert_never
+
+from unlinkabledfl.errors import ConfigError, LocalProtocolError, PacketError, RemoteProtocolError
+from unlinkabledfl.mixnet.delivered import DeliveredWindow
+from unlinkabledfl.mixnet.descriptor import Descriptor
+from unlinkabledfl.mixnet.events import (
+    MessageAcknowledged,
+    MessageGivenUp,
+    MessageReceived,
+    MixEvent,
+    PeerChanged,
+    SendControl,
+    SendPacket,
+)
+from unlinkabledfl.mixnet.items import MessageId, Transit
+from unlinkabledfl.mixnet.keys import KeyRing, KeyRotated
+from unlinkabledfl.mixnet.limits import Counters, TokenBucket
+from unlinkabledfl.mixnet.mixers.protocol import Mixer, MixerEvent, Scheduled
+from unlinkabledfl.mixnet.outgoing import MessageEnded, Outgoing, OutgoingEvent, Requeue, RouteJudged
+from unlinkabledfl.mixnet.packets import (
+    Delivered,
+    Drop,
+    Loop,
+    Message,
+    Opaque,
+    PacketFormat,
+    Relayed,
+    Returned,
+    Unwrapped,
+)
+from unlinkabledfl.mixnet.peers import (
+    PeerAdded,
+    PeerEvent,
+    PeerRemoved,
+    PeerRestored,
+    PeerUpdated,
+    PeerView,
+    SendDescriptor,
+)
+from unlinkabledfl.sphinx import NodeId
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NeighbourLimits:
+    """What one neighbour may put on us: packets and descriptors a second, and how many at once."""
+
+    packets_per_s: float = 500.0
+    packets_burst: float = 1_000.0
+    descriptors_per_s: float = 50.0
+    descriptors_burst: float = 5_000.0
+    links_max: int = 512
+    unsent_max: int = 1_000
+
+    def __post_init__(self) -> None:
+        for name in ("packets_per_s", "packets_burst", "descriptors_per_s", "descriptors_burst"):
+            if not getattr(self, name) >= 1.0:
+                raise ConfigError(key=f"mixnet.limits.{name}", got=getattr(self, name), takes="a number of at least 1")
+        for name in ("links_max", "unsent_max"):
+            if getattr(self, name) < 1:
+                raise ConfigError(
+                    key=f"mixnet.limits.{name}", got=getattr(self, name), takes="a whole number of at least 1"
+                )
+
+
+class _Neighbour:
+    """The budgets of one link."""
+
+    __slots__ = ("descriptors", "packets")
+
+    def __init__(self, limits: NeighbourLimits) -> None:
+        self.packets = TokenBucket(rate_per_s=limits.packets_per_s, burst=limits.packets_burst)
+        self.descriptors = TokenBucket(rate_per_s=limits.descriptors_per_s, burst=limits.descriptors_burst)
+
+
+class MixNode:
+    """The mix of one participant. `describe` makes our signed descriptor for a key; None where nobody needs one."""
+
+    def __init__(  # noqa: PLR0913 -- the machines it is composed of
+        self,
+        *,
+        node_id: NodeId,
+        packets: PacketFormat,
+        mixer: Mixer,
+        outgoing: Outgoing,
+        peers: PeerView,
+        keys: KeyRing[Any],
+        delivered: DeliveredWindow,
+        limits: NeighbourLimits,
+        counters: Counters,
+        describe: Callable[[KeyRotated, float], Descriptor] | None = None,
+    ) -> None:
+        self.node_id = node_id
+        self.peers = peers
+        self.counters = counters
+        self.mixer = mixer
+        self._packets = packets
+        self._outgoing = outgoing
+        self._keys = keys
+        self._delivered = delivered
+        self._limits = limits
+        self._describe = describe
+        self._neighbours: dict[NodeId, _Neighbour] = {}
+        self._events: deque[MixEvent] = deque()
+        self._timer_s: float | None = None
+
+    @property
+    def waiting(self) -> int:
+        """Messages of ours that have not ended."""
+        return len(self._outgoing)
+
+    @property
+    def cover_loss_share(self) -> float:
+        """How much of our recent cover did not come back: above what links lose, somebody drops packets."""
+        return self._outgoing.probes.loss_share
+
+    @property
+    def public_key(self) -> bytes:
+        """The key that senders wrap for at present."""
+        key: bytes = self._keys.current.pair.public_bytes
+        return key
+
+    # -- inputs -------------------------------------------------------------------------------------------------
+
+    def start(self, *, now_s: float) -> None:
+        """Make the first key and begin to emit."""
+        self._keys.start(now_s=now_s)
+        self.mixer.start(now_s=now_s)
+        self._settle(now_s)
+
+    def send_message(self, destination: NodeId, data: bytes, *, now_s: float) -> MessageId:
+        """Queue a message; QueueFullError as back-pressure."""
+        message_id = self._outgoing.accept(destination, data, now_s=now_s)
+        self._settle(now_s)
+        return message_id
+
+    def link_up(self, peer: NodeId, *, now_s: float) -> bool:
+        """An authenticated link to this peer stands; false if we have as many as we take, then close it."""
+        if peer in self._neighbours:
+            return True
+        if len(self._neighbours) >= self._limits.links_max:
+            self.counters.add("too_many_links")
+            return False
+        self._neighbours[peer] = _Neighbour(self._limits)
+        self.peers.link_up(peer, now_s=now_s)
+        self._settle(now_s)
+        return True
+
+    def link_down(self, peer: NodeId, *, now_s: float) -> None:
+        """The link to this peer is gone."""
+        self._neighbours.pop(peer, None)
+        self.peers.link_down(peer, now_s=now_s)
+        self._settle(now_s)
+
+    def dial_failed(self, peer: NodeId, *, now_s: float) -> None:
+        """This peer does not answer at any of its addresses."""
+        self.peers.dial_failed(peer, now_s=now_s)
+        self._settle(now_s)
+
+    def packet_unsent(self, event: SendPacket, *, now_s: float) -> None:
+        """The link could not take this packet: it goes back to the mixer, or is dropped there at the bound."""
+        if self.mixer.transit_waiting >= self._limits.unsent_max:
+            self.counters.add("unsent_dropped")
+        else:
+            self.mixer.requeue(Transit(event.to, event.packet), now_s=now_s)
+        self._settle(now_s)
+
+    def receive_packet(self, packet: Opaque, *, from_peer: NodeId, now_s: float) -> None:
+        """A neighbour handed us a packet. The cheapest check that fails decides; nothing is raised."""
+        neighbour = self._neighbours.get(from_peer)
+        if neighbour is None:
+            self.counters.add("unlinked")
+            return
+        if not neighbour.packets.take(now_s):
+            self.counters.add("flooded")
+            return
+        try:
+            self._act_on(self._unwrap(packet), now_s)
+        except PacketError as refusal:
+            self.counters.add(refusal.cause)
+            return
+        self._settle(now_s)
+
+    def receive_control(self, data: bytes, *, from_peer: NodeId, now_s: float) -> None:
+        """A neighbour handed us a control message: a descriptor, as there is nothing else."""
+        neighbour = self._neighbours.get(from_peer)
+        if neighbour is None:
+            self.counters.add("unlinked")
+            return
+        if not neighbour.descriptors.take(now_s):
+            self.counters.add("flooded_descriptors")
+            return
+        try:
+            self.peers.receive_descriptor(data, from_peer=from_peer, now_s=now_s)
+        except RemoteProtocolError as refusal:
+            self.counters.add(refusal.cause)
+            return
+        self._settle(now_s)
+
+    # -- time and events ----------------------------------------------------------------------------------------
+
+    def next_timer_s(self) -> float | None:
+        """When `handle_timer` is due."""
+        return self._timer_s
+
+    def handle_timer(self, *, now_s: float) -> None:
+        """Do all that is due."""
+        self._keys.handle_timer(now_s=now_s)
+        self._delivered.handle_timer(now_s=now_s)
+        self.peers.handle_timer(now_s=now_s)
+        self._outgoing.handle_timer(now_s=now_s)
+        self.mixer.handle_timer(now_s=now_s)
+        self._settle(now_s)
+
+    def next_event(self) -> MixEvent | None:
+        """The next thing for the driver or the application."""
+        return self._events.popleft() if self._events else None
+
+    # -- packets ------------------------------------------------------------------------------------------------
+
+    def _unwrap(self, packet: Opaque) -> Unwrapped:
+        # During the overlap of two epochs a packet may be for either key; no byte on the wire says which.
+        keys = self._keys.keys
+        for key in keys[:-1]:
+            try:
+                return self._packets.unwrap(packet, key=key.pair, replays=key.replays)
+            except PacketError as refusal:
+                if refusal.cause != "bad_mac":
+                    raise
+        return self._packets.unwrap(packet, key=keys[-1].pair, replays=keys[-1].replays)
+
+    def _act_on(self, unwrapped: Unwrapped, now_s: float) -> None:
+        match unwrapped:
+            case Relayed(next_hop, delay_s, packet):
+                self._relay(next_hop, packet, delay_s, "relayed", now_s)
+            case Delivered(delay_s, envelope):
+                match envelope:
+                    case Message(message_id, data, surb):
+                        if self._delivered.first_time(message_id, now_s=now_s):
+                            self.counters.add("received_message")
+                            self._events.append(MessageReceived(message_id=message_id, data=data))
+                        else:
+                            self.counters.add("received_again")
+                        self._acknowledge(surb, delay_s, now_s)
+                    case Drop(surb):
+                        self.counters.add("received_cover")
+                        self._acknowledge(surb, delay_s, now_s)
+                    case Loop(loop_id):
+                        self._outgoing.receive_loop(loop_id)
+                    case _:
+                        assert_never(envelope)
+            case Returned(surb_id, body):
+                self._outgoing.receive_reply(surb_id, body, now_s=now_s)
+            case _:
+                assert_never(unwrapped)
+
+    def _acknowledge(self, surb: Opaque, delay_s: float, now_s: float) -> None:
+        next_hop, packet = self._packets.acknowledge(surb)
+        self._relay(next_hop, packet, delay_s, "acknowledged", now_s)
+
+    def _relay(self, next_hop: NodeId, packet: Opaque, delay_s: float, counter: str, now_s: float) -> None:
+        # The sender chose the next hop; it shall not make us dial whom nobody has ever heard of, or ourselves.
+        if next_hop == self.node_id or not (next_hop in self._neighbours or self.peers.knows(next_hop)):
+            raise PacketError("unknown_next_hop")
+        if not self.mixer.submit_transit(Transit(next_hop, packet), delay_s=delay_s, now_s=now_s):
+            raise PacketError("transit_full")
+        self.counters.add(counter)
+
+    # -- the machines inside ------------------------------------------------------------------------------------
+
+    def _settle(self, now_s: float) -> None:
+        """Carry events from machine to machine until all are quiet, then set the timer."""
+        mixer, outgoing, peers, keys = self.mixer, self._outgoing, self.peers, self._keys
+        busy = True
+        while busy:
+            busy = False
+            while (released := mixer.next_event()) is not None:
+                self._follow_mixer(released, now_s)
+                busy = True
+            while (own := outgoing.next_event()) is not None:
+                self._follow_outgoing(own, now_s)
+                busy = True
+            while (change := peers.next_event()) is not None:
+                self._follow_peers(change)
+                busy = True
+            while (key := keys.next_event()) is not None:
+                if isinstance(key, KeyRotated) and self._describe is not None:
+                    peers.announce(self._describe(key, now_s))
+                busy = True
+        timers = (
+            mixer.next_timer_s(),
+            outgoing.next_timer_s(),
+            peers.next_timer_s(),
+            keys.next_timer_s(),
+            self._delivered.next_timer_s(),
+        )
+        self._timer_s = min((timer for timer in timers if timer is not None), default=None)
+
+    def _follow_mixer(self, event: MixerEvent, now_s: float) -> None:
+        item = event.item
+        if isinstance(event, Scheduled):
+            self._outgoing.build(event.item, now_s=now_s)
+        elif isinstance(item, Transit):
+            self._events.append(SendPacket(to=item.next_hop, packet=item.packet))
+        elif (ready := self._outgoing.leave(item, now_s=now_s)) is not None:
+            self._events.append(SendPacket(to=ready[0], packet=ready[1]))
+
+    def _follow_outgoing(self, event: OutgoingEvent, now_s: float) -> None:
+        match event:
+            case Requeue(item=item):
+                # One attempt a message is queued at a time, and messages are bounded by the mixer's own capacity.
+                if not self.mixer.submit_own(item, now_s=now_s):
+                    raise LocalProtocolError("the mixer refused a message within its capacity")
+            case RouteJudged(relays=relays, good=True):
+                self.peers.route_succeeded(relays, now_s=now_s)
+            case RouteJudged(relays=relays):
+                self.peers.route_failed(relays, now_s=now_s)
+            case MessageEnded(message_id=message_id, attempts=attempts, round_trip_s=None):
+                self.counters.add("given_up")
+                self._events.append(MessageGivenUp(message_id=message_id, attempts=attempts))
+            case MessageEnded(message_id=message_id, attempts=attempts, round_trip_s=float(round_trip_s)):
+                self._events.append(
+                    MessageAcknowledged(message_id=message_id, attempts=attempts, round_trip_s=round_trip_s)
+                )
+
+    def _follow_peers(self, event: PeerEvent) -> None:
+        match event:
+            case SendDescriptor(to=to, data=data):
+                self._events.append(SendControl(to=to, data=data))
+            case PeerAdded(node_id=node_id):
+                self._events.append(PeerChanged(peer=node_id, routable=True, reason="added"))
+            case PeerUpdated(node_id=node_id):
+                self._events.append(
+                    PeerChanged(peer=node_id, routable=self.peers.is_routable(node_id), reason="updated")
+                )
+            case PeerRestored(node_id=node_id):
+                self._events.append(PeerChanged(peer=node_id, routable=True, reason="restored"))
+            case PeerRemoved(node_id=node_id, reason=reason):
+                self._events.append(PeerChanged(peer=node_id, routable=False, reason=reason))
+            case _:
+                assert_never(event)

@@ -1,0 +1,444 @@
+"""Many nodes in one process, in a time that passes only when something happens.
+
+A `World` puts the node that a factory makes at each place of a topology, carries packets between them over links with
+their latencies and faults, and wakes each node at the time it asked for. The nodes are the machines that run in the
+real world: nothing in them knows which clock they are shown.
+
+    world = World(node_ids=ids, factory=factory, topology=circulant(32, 4), packet_bytes=10_553, seed=1)
+    world.send(0, 2, b"hello", at_s=1.0)
+    result = world.run_until(60.0)
+
+Invariant: equal arguments give equal worlds, to the byte of the event log. Everything random comes from the seed,
+everything that happens comes off one heap, and nothing depends on the order of a set or on a clock.
+"""
+
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias, assert_never
+
+from unlinkabledfl.errors import ConfigError, LocalProtocolError, NoRouteError, QueueFullError
+from unlinkabledfl.mixnet.events import (
+    MessageAcknowledged,
+    MessageGivenUp,
+    MessageReceived,
+    MixEvent,
+    PeerChanged,
+    SendControl,
+    SendPacket,
+)
+from unlinkabledfl.mixnet.packets import Opaque
+from unlinkabledfl.mixnet.topology import Topology
+from unlinkabledfl.simulation.entropy import chances, node_entropy
+from unlinkabledfl.simulation.faults import Crash, Fault, Partition, Restart, check_faults
+from unlinkabledfl.simulation.heap import EventHeap, check_instant
+from unlinkabledfl.simulation.host import NO_TIMER, Host, NodeFactory, Sender
+from unlinkabledfl.simulation.links import LinkPlan
+from unlinkabledfl.simulation.log import EventLog, Observer, hash_of
+from unlinkabledfl.simulation.network import (
+    Control,
+    DialEnds,
+    DialFailed,
+    LinkDown,
+    LinkLost,
+    LinkUp,
+    Network,
+    Notice,
+)
+from unlinkabledfl.simulation.records import MessageRecord, Records, Result
+from unlinkabledfl.sphinx import NodeId
+
+_IDLE_TIMERS_MAX = 1000
+_RETRY_S = 1.0
+
+QueueProbe: TypeAlias = Callable[[Opaque], Iterable[tuple[str, int, int]]]
+"""Reads the queues of a node: name, length and bound of each."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Watch:
+    """Who looks on: a log of all events, an adversary on the wires, a probe called after all that a node does."""
+
+    log: EventLog | None = None
+    observer: Observer | None = None
+    probe: QueueProbe | None = None
+
+
+_NOBODY = Watch()
+
+
+@dataclass(frozen=True, slots=True)
+class _Post:
+    """The application at a node has a message."""
+
+    source: int
+    destination: int
+    data: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class _Heal:
+    """A partition ends."""
+
+
+class World:
+    """N nodes, their links, and the time."""
+
+    __slots__ = (
+        "_cpu_s",
+        "_events",
+        "_factory",
+        "_heap",
+        "_hosts",
+        "_log",
+        "_network",
+        "_node_ids",
+        "_observer",
+        "_packet_bytes",
+        "_packet_hops",
+        "_probe",
+        "_records",
+        "_seed",
+        "_topology",
+        "_traced",
+        "now_s",
+    )
+
+    def __init__(
+        self,
+        *,
+        node_ids: Sequence[NodeId],
+        factory: NodeFactory,
+        topology: Topology,
+        packet_bytes: int,
+        seed: int,
+        links: LinkPlan | None = None,
+        faults: Sequence[Fault] = (),
+        watch: Watch = _NOBODY,
+    ) -> None:
+        if len(node_ids) != topology.nodes:
+            raise ConfigError(
+                key="topology.nodes", got=topology.nodes, takes=f"as many nodes as there are ids: {len(node_ids)}"
+            )
+        check_faults(faults, nodes=len(node_ids))
+        self.now_s = 0.0
+        self._node_ids = tuple(node_ids)
+        self._factory = factory
+        self._topology = topology
+        self._packet_bytes = packet_bytes
+        self._seed = seed
+        self._log = watch.log
+        self._observer = watch.observer
+        self._traced = watch.log is not None or watch.observer is not None
+        self._probe = watch.probe
+        self._records = Records()
+        self._heap = EventHeap()
+        self._network = Network(
+            self._heap,
+            plan=links or LinkPlan(),
+            packet_bytes=packet_bytes,
+            chances=chances(seed, "links"),
+            departed=self._trace_departure if self._traced else None,
+        )
+        self._cpu_s = 0.0
+        self._events = 0
+        self._packet_hops = 0
+        self._hosts = [self._make_host(index, serial=0) for index in range(len(node_ids))]
+        self._begin(faults)
+
+    def node(self, index: int) -> Opaque:
+        """Return the node that runs at this index now."""
+        return self._hosts[index].node
+
+    def send(self, source: int, destination: int, data: bytes, *, at_s: float) -> None:
+        """Have the application at `source` send a message at that time; while its queue is full it tries again."""
+        check_instant(at_s, not_before_s=self.now_s)
+        self._heap.push(at_s, None, None, _Post(source, destination, data))
+
+    def run_for(self, duration_s: float) -> Result:
+        """Let that much time pass."""
+        return self.run_until(self.now_s + duration_s)
+
+    def run_until(self, until_s: float) -> Result:
+        """Let time pass until this instant, with everything that happens at it."""
+        check_instant(until_s, not_before_s=self.now_s)
+        started = time.process_time()
+        pop_until = self._heap.pop_until
+        while (entry := pop_until(until_s)) is not None:
+            at_s, sequence, host, source, payload = entry
+            self.now_s = at_s
+            self._events += 1
+            if source is not None:
+                self._arrive(host, source, payload, at_s)
+            elif payload is None:
+                if sequence == host.timer_sequence and host.alive:
+                    self._wake(host, at_s)
+            else:
+                self._happen(host, payload, at_s)
+        self.now_s = until_s
+        self._cpu_s += time.process_time() - started
+        return self.result()
+
+    def result(self) -> Result:
+        """Return what has been seen so far."""
+        records = self._records
+        counters = records.counters.copy()
+        for host in self._hosts:
+            counters.update(_counters_of(host))
+        return Result(
+            virtual_s=self.now_s,
+            cpu_s=self._cpu_s,
+            events=self._events,
+            packet_hops=self._packet_hops,
+            messages=records.messages,
+            serials=tuple(host.serial for host in self._hosts),
+            alive=tuple(host.alive for host in self._hosts),
+            counters=dict(sorted(counters.items())),
+            lost=dict(sorted(self._network.lost.items())),
+            duplicated=self._network.duplicated,
+            refused=records.refused,
+            unsent=records.unsent,
+            misdelivered=records.misdelivered,
+            queues=dict(records.queues),
+        )
+
+    # ---------------------------------------------------------------------------------------------- what happens
+
+    def _arrive(self, host: Host, source: Host, payload: Opaque, at_s: float) -> None:
+        if not host.alive or host.group != source.group:
+            self._network.lost["peer_down" if not host.alive else "partitioned"] += 1
+            return
+        if self._traced:
+            self._trace("arrived", source.index, host.index, payload, at_s)
+        if type(payload) is Control:
+            host.node.receive_control(payload.data, from_peer=source.node_id, now_s=at_s)
+        else:
+            self._packet_hops += 1
+            host.node.receive_packet(payload, from_peer=source.node_id, now_s=at_s)
+        self._settle(host, at_s)
+
+    def _wake(self, host: Host, at_s: float) -> None:
+        host.timer_s = NO_TIMER
+        node = host.node
+        due_s = node.next_timer_s()
+        # The node may have put its timer off since this wake-up was asked for; then `_settle` asks for a later one.
+        if due_s is not None and due_s <= at_s:
+            if self._log is not None:
+                self._log.record(at_s, "timer", host.index)
+            node.handle_timer(now_s=at_s)
+        self._settle(host, at_s)
+
+    def _settle(self, host: Host, at_s: float) -> None:
+        """Carry out what follows from the last input, and ask to be woken for the node's next timer."""
+        node = host.node
+        next_event = node.next_event
+        network = self._network
+        while (event := next_event()) is not None:
+            if type(event) is SendPacket:
+                if not network.send(host, event.to, event.packet, now_s=at_s):
+                    node.packet_unsent(event, now_s=at_s)
+            else:
+                self._carry_out(host, event, at_s)
+        due_s = node.next_timer_s()
+        if due_s is not None and due_s < host.timer_s:
+            if due_s <= at_s:
+                self._check_progress(host, at_s)
+                due_s = at_s
+            else:
+                host.idle_timers = 0
+            host.timer_s = due_s
+            host.timer_sequence = self._heap.push(due_s, host, None, None)
+        if self._probe is not None:
+            for name, length, bound in self._probe(node):
+                self._records.queue_length(name, length, bound)
+
+    def _carry_out(self, host: Host, event: MixEvent, at_s: float) -> None:
+        """Do what a node asks for, or note what it tells; packets to send are dealt with before."""
+        records = self._records
+        index = host.index
+        match event:
+            case SendControl():
+                if self._network.is_linked(host, event.to):
+                    self._network.send(host, event.to, Control(event.data), now_s=at_s)
+                else:
+                    self._network.lost["control_unlinked"] += 1
+            case MessageReceived():
+                records.delivered(event.message_id, node=index, now_s=at_s)
+                self._note(at_s, "message_received", index, event.message_id)
+            case MessageAcknowledged():
+                records.acknowledged(event.message_id, attempts=event.attempts, now_s=at_s)
+                self._note(at_s, "message_acknowledged", index, event.message_id)
+            case MessageGivenUp():
+                records.given_up(event.message_id, attempts=event.attempts, now_s=at_s)
+                self._note(at_s, "message_given_up", index, event.message_id)
+            case PeerChanged():
+                self._note(at_s, "peer_routable" if event.routable else "peer_unroutable", index, event.peer)
+            case SendPacket():
+                raise LocalProtocolError("packets are sent where events are drained")
+            case _:
+                assert_never(event)
+
+    def _happen(self, host: Host, payload: Opaque, at_s: float) -> None:
+        """Everything rarer than packets and timers."""
+        match payload:
+            case _Post():
+                self._post(payload, at_s)
+            case DialEnds() | DialFailed() | LinkUp() | LinkDown() | LinkLost():
+                self._notice(host, payload, at_s)
+            case Crash():
+                self._crash(self._hosts[payload.node], at_s)
+            case Restart():
+                self._restart(payload.node, at_s)
+            case Partition():
+                self._cut(payload, at_s)
+            case _Heal():
+                self._heal(at_s)
+            case _:
+                raise LocalProtocolError(f"{payload!r} cannot happen")
+
+    def _notice(self, host: Host, notice: Notice, at_s: float) -> None:
+        """A host learns something about a link, if it lives to learn it and it is still so."""
+        if not host.alive:
+            return
+        peer = notice.peer
+        match notice:
+            case DialEnds():
+                self._network.dial_ends(host, notice, now_s=at_s)
+            case LinkUp():
+                self._note(at_s, "link_up", host.index, peer)
+                wanted = host.node.link_up(peer, now_s=at_s)
+                self._settle(host, at_s)
+                if not wanted and self._network.is_linked(host, peer):
+                    self._network.close(host, peer, now_s=at_s)
+            case DialFailed():
+                if self._network.dial_failed(host, notice):
+                    self._note(at_s, "dial_failed", host.index, peer)
+                    host.node.dial_failed(peer, now_s=at_s)
+                    self._settle(host, at_s)
+            case LinkDown():
+                self._link_down(host, peer, at_s)
+            case LinkLost():
+                if self._network.link_lost(host, notice):
+                    self._link_down(host, peer, at_s)
+            case _:
+                assert_never(notice)
+
+    def _link_down(self, host: Host, peer: NodeId, at_s: float) -> None:
+        self._note(at_s, "link_down", host.index, peer)
+        host.node.link_down(peer, now_s=at_s)
+        self._settle(host, at_s)
+
+    def _post(self, post: _Post, at_s: float) -> None:
+        host = self._hosts[post.source]
+        if not host.alive:
+            self._records.unsent += 1
+            return
+        node = host.node
+        if not isinstance(node, Sender):
+            raise LocalProtocolError("these nodes take no messages from an application")
+        try:
+            message_id = node.send_message(self._node_ids[post.destination], post.data, now_s=at_s)
+        except (QueueFullError, NoRouteError):
+            self._records.refused += 1
+            self._heap.push(at_s + _RETRY_S, None, None, post)
+            return
+        record = MessageRecord(
+            source=post.source,
+            source_serial=host.serial,
+            destination=post.destination,
+            destination_serial=self._hosts[post.destination].serial,
+            sent_at_s=at_s,
+        )
+        self._records.sent(message_id, record)
+        self._note(at_s, "message_sent", post.source, message_id)
+        self._settle(host, at_s)
+
+    # ----------------------------------------------------------------------------------------------------- faults
+
+    def _crash(self, host: Host, at_s: float) -> None:
+        self._note(at_s, "crash", host.index, b"")
+        self._records.counters.update(_counters_of(host))
+        host.alive = False
+        self._network.break_links(host, now_s=at_s)
+        host.links.clear()
+        host.node = None
+
+    def _restart(self, index: int, at_s: float) -> None:
+        self._note(at_s, "restart", index, b"")
+        old = self._hosts[index]
+        host = self._make_host(index, serial=old.serial + 1)
+        host.group = old.group
+        self._hosts[index] = host
+        host.node.start(now_s=at_s)
+        self._network.restore(host, now_s=at_s)
+        self._settle(host, at_s)
+
+    def _cut(self, partition: Partition, at_s: float) -> None:
+        for number, group in enumerate(partition.groups, start=1):
+            for index in group:
+                self._hosts[index].group = number
+                self._note(at_s, "cut", index, b"")
+        for host in self._hosts:
+            if host.alive:
+                self._network.break_links(host, now_s=at_s)
+        self._heap.push(partition.until_s, None, None, _Heal())
+
+    def _heal(self, at_s: float) -> None:
+        for host in self._hosts:
+            host.group = 0
+            if host.alive:
+                self._note(at_s, "heal", host.index, b"")
+                self._network.restore(host, now_s=at_s)
+
+    # ----------------------------------------------------------------------------------------------------- set-up
+
+    def _make_host(self, index: int, *, serial: int) -> Host:
+        entropy = node_entropy(self._seed, index=index, serial=serial)
+        node = self._factory(index=index, serial=serial, entropy=entropy)
+        host = Host(index=index, node_id=self._node_ids[index], serial=serial, node=node)
+        host.bootstrap = tuple(self._node_ids[other] for other in self._topology.neighbours(index))
+        self._network.add(host)
+        return host
+
+    def _begin(self, faults: Sequence[Fault]) -> None:
+        for fault in faults:
+            self._heap.push(fault.at_s, None, None, fault)
+        for host in self._hosts:
+            for other in self._topology.neighbours(host.index):
+                if host.index < other:
+                    self._network.join(host, self._hosts[other])
+        for host in self._hosts:
+            host.node.start(now_s=0.0)
+            for peer in host.bootstrap:
+                self._heap.push(0.0, host, None, LinkUp(peer))
+            self._settle(host, 0.0)
+
+    def _check_progress(self, host: Host, at_s: float) -> None:
+        host.idle_timers += 1
+        if host.idle_timers > _IDLE_TIMERS_MAX:
+            raise LocalProtocolError(f"node {host.index} asks for timer after timer at {at_s} s, and time stands still")
+
+    # --------------------------------------------------------------------------------------------------- recording
+
+    def _note(self, at_s: float, kind: str, index: int, about: bytes) -> None:
+        if self._log is not None:
+            self._log.record(at_s, kind, index, about=about[:8])
+
+    def _trace_departure(self, source: Host, target: Host, payload: Opaque, at_s: float) -> None:
+        self._trace("left", source.index, target.index, payload, at_s)
+
+    def _trace(self, what: str, source: int, target: int, payload: Opaque, at_s: float) -> None:
+        control = type(payload) is Control
+        wire_hash = hash_of(payload.data if control else payload)
+        if self._log is not None:
+            kind = f"{'control' if control else 'packet'}_{what}"
+            here, there = (source, target) if what == "left" else (target, source)
+            self._log.record(at_s, kind, here, there, wire_hash)
+        if self._observer is not None:
+            see = self._observer.packet_left if what == "left" else self._observer.packet_arrived
+            see(at_s, source, target, self._packet_bytes, wire_hash)
+
+
+def _counters_of(host: Host) -> Mapping[str, int]:
+    counters: Mapping[str, int] = getattr(host.node, "counters", {}) if host.alive else {}
+    return counters
