@@ -63,8 +63,8 @@ def _speed(body_bytes: int) -> float:
     speed = ["openssl", "speed", "-mr", "-seconds", "1"]
     exchange_s = float(_result([*speed, "ecdhx25519"]))
     aes_bytes_per_s = float(_result([*speed, "-bytes", str(covered), "-evp", "aes-256-ctr"]))
-    sha_bytes_per_s = float(_result([*speed, "-bytes", str(body_bytes), "-evp", "sha256"]))
-    return 2e6 * (exchange_s + covered / aes_bytes_per_s + body_bytes / sha_bytes_per_s)
+    hash_bytes_per_s = float(_result([*speed, "-bytes", str(covered), "ghash"]))
+    return 2e6 * (exchange_s + covered / aes_bytes_per_s + covered / hash_bytes_per_s)
 
 
 def _result(command: list[str]) -> str:

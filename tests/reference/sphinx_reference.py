@@ -146,12 +146,20 @@ def ctr(key: bytes, data: bytes) -> bytes:
     return xor(data, (encryptor.update(counters) + encryptor.finalize())[: len(data)])
 
 
+def gmac(key: bytes, data: bytes) -> bytes:
+    """AES-256-GCM under the nonce 0^12 with nothing to encrypt: its tag over the associated data."""
+    encryptor = Cipher(algorithms.AES256(key), modes.GCM(bytes(12))).encryptor()
+    encryptor.authenticate_additional_data(data)
+    encryptor.finalize()
+    return encryptor.tag
+
+
 def h(key: bytes, data: bytes) -> bytes:
-    return hashlib.sha256(key + data).digest()
+    return hashlib.blake2b(gmac(key[:32], data), key=key[32:], digest_size=32).digest()
 
 
 def wide(keys: bytes, data: bytes) -> bytes:
-    k1, k2, k3, k4 = keys[:32], keys[32:64], keys[64:96], keys[96:]
+    k1, k2, k3, k4 = keys[:32], keys[32:96], keys[96:128], keys[128:]
     left, right = data[:32], data[32:]
     right = ctr(xor(left, k1), right)
     left = xor(left, h(k2, right))
@@ -161,7 +169,7 @@ def wide(keys: bytes, data: bytes) -> bytes:
 
 
 def unwide(keys: bytes, data: bytes) -> bytes:
-    k1, k2, k3, k4 = keys[:32], keys[32:64], keys[64:96], keys[96:]
+    k1, k2, k3, k4 = keys[:32], keys[32:96], keys[96:128], keys[128:]
     left, right = data[:32], data[32:]
     left = xor(left, h(k4, right))
     right = ctr(xor(left, k3), right)
@@ -186,7 +194,7 @@ class HopKeys:
 
 
 def derive(form: Format, *, secret: bytes, alpha: bytes, public: bytes) -> HopKeys:
-    out = shake256(form.context + b"/hop" + secret + alpha + public, 240)
+    out = shake256(form.context + b"/hop" + secret + alpha + public, 304)
     return HopKeys(
         secret=secret,
         mac_key=out[:32],
@@ -363,7 +371,7 @@ def make_surb(form: Format, path: Sequence[PathHop], *, entropy: Entropy) -> tup
 
 
 def reply_key(form: Format, seed: bytes) -> bytes:
-    return shake256(form.context + b"/reply" + seed, 128)
+    return shake256(form.context + b"/reply" + seed, 192)
 
 
 def reply(form: Format, surb: bytes, payload: bytes) -> tuple[bytes, bytes]:

@@ -18,6 +18,7 @@ from unlinkabledfl.mixnet.descriptor import FINGERPRINT_BYTES, LIFETIME_MAX_S, D
 from unlinkabledfl.mixnet.destinations import Destinations, NeighbourDestinations, ReachDestinations
 from unlinkabledfl.mixnet.keys import KeyRotated
 from unlinkabledfl.mixnet.mix_node import MixNode
+from unlinkabledfl.mixnet.mixers import MixerSettings
 from unlinkabledfl.mixnet.packets import Opaque, PacketFormat
 from unlinkabledfl.mixnet.peers import Directory, PeerSettings, PeerView
 from unlinkabledfl.mixnet.routes import OverlayRoutes, RouteStrategy, TransportGraph, ValiantRoutes, WalkRoutes
@@ -25,7 +26,7 @@ from unlinkabledfl.mixnet.topology import Topology
 from unlinkabledfl.simulation.entropy import chances, derive_key, node_entropy
 from unlinkabledfl.simulation.faults import Fault
 from unlinkabledfl.simulation.links import LinkPlan
-from unlinkabledfl.simulation.world import Watch, World
+from unlinkabledfl.simulation.world import QueueProbe, Watch, World
 from unlinkabledfl.sphinx import Entropy, NodeId
 
 
@@ -173,11 +174,16 @@ def send_at_random(
             world.send(index, luck.choice(destinations), data, at_s=at_s)
 
 
-def mix_queues(node: Opaque) -> list[tuple[str, int, int]]:
-    """Read the queues of a mix node, for a `Watch`."""
-    mixer = node.mixer
-    return [
-        ("own", mixer.own_waiting, mixer.own_capacity),
-        ("transit", mixer.transit_waiting, mixer.transit_capacity),
-        ("messages", node.waiting, mixer.own_capacity),
-    ]
+def mix_queues(mixer: MixerSettings) -> QueueProbe:
+    """Return a probe, for a `Watch`, that reads the queues of nodes with these settings."""
+    transit_capacity = mixer.transit_capacity
+
+    def read(node: Opaque) -> tuple[tuple[str, int, int], ...]:
+        mixer = node.mixer
+        return (
+            ("own", mixer.own_waiting, mixer.own_capacity),
+            ("transit", mixer.transit_waiting, transit_capacity),
+            ("messages", node.waiting, mixer.own_capacity),
+        )
+
+    return read

@@ -8,12 +8,11 @@ them; so the extra names `intel-cmplr-lib-rt` too, and those files are loaded fi
 Which processor will do is for the library to say (`mbx_is_crypto_mb_applicable`, `mbx_get_algo_info`): AMD's recent
 ones do as well. Before its first use it must reproduce a test vector of RFC 7748 in every lane.
 
-Invariant: the choice of backend changes no packet that an honest participant makes or forwards. It is stated this
-narrowly because the library (2026.2.0) has a flaw: on some u-coordinates of special form, such as those just below
-the prime or 2^90 - 1, its field arithmetic is wrong. Among millions of random points not one differs. Nobody knows
-the discrete logarithm of a point of special form, so nobody knows the secret that a correct multiplication would give:
-such a packet fails its MAC with either backend. Points of small order are the exception (their secret is zero for
-everybody), so they are recognised here and never reach the library; their result is zeros, which the caller refuses.
+Invariant: results are right on all but points of special form. The library (2026.2.0) errs on some u-coordinates, such as
+those just below the prime or 2^90 - 1; among millions of random points not one differs. So nothing may be refused on
+the word of this module alone: the codec multiplies again, exactly, before it refuses a packet
+(docs/decisions/0003-eight-lanes.md). Points of small order never reach the library; their result is zeros, which the
+caller refuses.
 """
 
 import ctypes

@@ -81,5 +81,5 @@ class EightAtOnce:
         return self._lanes.public_keys(scalars)
 
 
-# A group of eight costs about as much as three single multiplications, full or not.
-_WORTH_A_GROUP = 4
+# A group of eight costs about as much as one single multiplication, full or not.
+_WORTH_A_GROUP = 2

@@ -34,8 +34,6 @@ POINTS = [*SMALL_ORDER, *NON_CANONICAL, *HIGH_BIT, *ORDINARY]
 # Bits that clamping sets and clears, and the order of the base point.
 SCALARS = [0, 1, 7, 8, 2**254, 2**255 - 1, 2**255, 2**256 - 1, 2**252 + 27742317777372353535851937790883648493]
 
-# Where the library's field arithmetic is known to be wrong.
-FLAWED = [P - 2, P - 300, 2**85 - 1, 2**90 - 1, 2**93 - 1, P - 2**84 - 1]
 
 REASON = multibuffer.why_unavailable()
 needs_the_library = pytest.mark.skipif(REASON is not None, reason=str(REASON))
@@ -100,18 +98,6 @@ def test_a_point_of_small_order_gives_zeros_and_spares_its_neighbours(backend: M
 
     assert one_by_one(scalars[3], points[3]) == ZERO
     assert results == list(map(one_by_one, scalars, points))
-
-
-@needs_the_library
-@pytest.mark.xfail(
-    strict=True, reason="ipp-crypto 2026.2.0 errs on points of special form; when it no longer does, say so"
-)
-@pytest.mark.parametrize("u", FLAWED)
-def test_points_of_special_form_give_what_pynacl_gives(backend: MultiBufferX25519, u: int) -> None:
-    random = Random(u)
-    scalars, points = [random.randbytes(32) for _ in range(64)], little_endian([u] * 64)
-
-    assert backend.x25519(scalars, points) == list(map(one_by_one, scalars, points))
 
 
 @needs_the_library
