@@ -1,0 +1,1 @@
+"""Experiments over the layers below: so far the demonstration of the mixnet."""
