@@ -13,7 +13,7 @@ FUZZ_READY := $(VENV)/.ready-fuzz
 PIP := $(RUN)/python -m pip --disable-pip-version-check --no-input
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-slow lint fuzz bench clean
+.PHONY: help setup demo test test-slow lint docs fuzz bench clean
 .DELETE_ON_ERROR:
 
 # A virtual environment works only where it was made. The stamp holds that place: a moved or copied tree is set up anew.
@@ -58,6 +58,9 @@ lint: $(READY) ## Check style, types and layers only
 	$(RUN)/ruff format --check .
 	$(RUN)/mypy
 	$(RUN)/lint-imports --no-logo
+
+docs: $(READY) ## Write docs/state-machines.md from the docstrings
+	$(RUN)/python docs/generate_state_machines.py
 
 bench: $(READY) ## Measure what the README claims
 	$(RUN)/unlinkabledfl bench packet

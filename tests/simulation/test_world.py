@@ -129,7 +129,8 @@ def check_what_must_hold(result: Result, soak: Soak) -> None:
 def test_three_minutes_of_real_packets_over_bad_links_and_churn() -> None:
     world, _ = THREE_MINUTES.build()
 
-    check_what_must_hold(world.run_until(180.0), THREE_MINUTES)
+    # Two quiet minutes follow: so long may a message wait for a destination that its sender holds in quarantine.
+    check_what_must_hold(world.run_until(180.0 + 120.0), THREE_MINUTES)
 
 
 def test_the_same_seed_gives_the_same_log_of_real_packets_and_another_seed_another() -> None:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from math import ceil
 
 from unlinkabledfl.errors import ConfigError
 from unlinkabledfl.mixnet.delay_law import LINK_ALLOWANCE_S, DelayLaw, make_delay_law
@@ -17,6 +18,7 @@ from unlinkabledfl.mixnet.mixers import MixerSettings, PoissonSettings, make_mix
 from unlinkabledfl.mixnet.outgoing import Outgoing
 from unlinkabledfl.mixnet.packets import PacketFormat
 from unlinkabledfl.mixnet.peers import PeerView
+from unlinkabledfl.mixnet.retransmitter import PATIENCE_S
 from unlinkabledfl.mixnet.routes import RouteStrategy
 from unlinkabledfl.sphinx import Entropy, NodeId
 
@@ -29,6 +31,8 @@ class MixSettings:
     """The mixing strategy and its parameters."""
     max_attempts: int = 8
     """How often a message is sent before it is given up."""
+    no_route_patience_s: float = PATIENCE_S
+    """How long a message waits, in all, while no route leads to its destination."""
     link_allowance_s: float = LINK_ALLOWANCE_S
     """What one link may add to a round trip before it counts as lost."""
     limits: NeighbourLimits = field(default_factory=NeighbourLimits)
@@ -36,15 +40,16 @@ class MixSettings:
     epoch_length_s: float | None = None
     """How long a Sphinx key lives; none: as long as the node."""
     key_overlap_s: float = 0.0
-    """For how long after its epoch a key still opens packets."""
+    """For how long after its epoch a key still opens packets: the longest round trip or more, if keys rotate."""
     replay_capacity: int = 1_000_000
     """How many packets one key opens; beyond that they are refused."""
     delivered_capacity: int = 100_000
     """How many received messages are remembered, so that none is handed over twice."""
 
     def __post_init__(self) -> None:
-        if self.max_attempts < 1:
-            raise ConfigError(key="mixnet.max_attempts", got=self.max_attempts, takes="a whole number of at least 1")
+        for name in ("max_attempts", "replay_capacity", "delivered_capacity"):
+            if getattr(self, name) < 1:
+                raise ConfigError(key=f"mixnet.{name}", got=getattr(self, name), takes="a whole number of at least 1")
 
 
 def build_mix_node(  # noqa: PLR0913 -- the parts of a node
@@ -57,9 +62,14 @@ def build_mix_node(  # noqa: PLR0913 -- the parts of a node
     destinations: Destinations,
     entropy: Entropy,
     first_serial: int = 0,
+    view_is_complete: bool = False,
     describe: Callable[[KeyRotated, float], Descriptor] | None = None,
 ) -> MixNode:
-    """A node, not started. `describe` signs its descriptors, where peers are told by descriptors."""
+    """A node, not started. `describe` signs its descriptors, where peers are told by descriptors.
+
+    `view_is_complete` says that all peers are known already, so that what these cannot carry is refused here. A view
+    that descriptors fill starts empty: there a missing route is nobody's mistake and only delays.
+    """
     if routes.hops_max > packets.max_hops:
         raise ConfigError(
             key="mixnet.path_length",
@@ -67,6 +77,8 @@ def build_mix_node(  # noqa: PLR0913 -- the parts of a node
             takes=f"at most {packets.max_hops} hops, which is what packet.max_hops has room for",
             hint="raise packet.max_hops",
         )
+    if view_is_complete:
+        destinations.check()
     draw = Draw(entropy)
     counters = Counters()
     law = make_delay_law(settings.mixer, link_allowance_s=settings.link_allowance_s)
@@ -79,6 +91,7 @@ def build_mix_node(  # noqa: PLR0913 -- the parts of a node
         replay_capacity=settings.replay_capacity,
         first_serial=first_serial,
     )
+    _check_overlap(settings, law, hops=routes.hops_max)
     planner = Planner(
         node_id=node_id,
         peers=peers,
@@ -95,6 +108,7 @@ def build_mix_node(  # noqa: PLR0913 -- the parts of a node
         planner=planner,
         capacity=mixer.own_capacity,
         max_attempts=settings.max_attempts,
+        patience_s=settings.no_route_patience_s,
         counters=counters,
         entropy=entropy,
     )
@@ -106,7 +120,7 @@ def build_mix_node(  # noqa: PLR0913 -- the parts of a node
         peers=peers,
         keys=keys,
         delivered=DeliveredWindow(
-            horizon_s=longest_pursuit_s(law, hops=routes.hops_max, attempts=settings.max_attempts),
+            horizon_s=longest_pursuit_s(settings, law, hops=routes.hops_max),
             capacity=settings.delivered_capacity,
         ),
         limits=settings.limits,
@@ -115,16 +129,36 @@ def build_mix_node(  # noqa: PLR0913 -- the parts of a node
     )
 
 
-def longest_pursuit_s(law: DelayLaw, *, hops: int, attempts: int) -> float:
-    """For how long a sender under this law keeps at one message: what its destination has to remember.
+def longest_round_trip_s(settings: MixSettings, law: DelayLaw, *, hops: int, attempt: int = 1) -> float:
+    """For how long a reply block is waited for, at most, on routes of this length there and back.
 
-    Each attempt waits at most for its timeout and, before it leaves, about one more stage for its slot. Delays that a
-    sender draws itself have an exponential tail; ten means a stage leave out one delay in twenty thousand, which
-    matters only where every attempt of the message before has been delivered and its acknowledgement lost.
+    Delays that a sender draws itself have an exponential tail: ten means a stage leave out one in twenty thousand.
     """
     stages = 2 * hops
-    known_s = 10.0 * stages * law.stage_mean_s
-    return sum(
-        law.round_trip_timeout_s(stages=stages, known_delays_s=known_s, attempt=attempt) + law.stage_mean_s
-        for attempt in range(1, attempts + 1)
-    )
+    drawn_s = settings.mixer.delay_mean_s if isinstance(settings.mixer, PoissonSettings) else 0.0
+    return law.round_trip_timeout_s(stages=stages, known_delays_s=10.0 * stages * drawn_s, attempt=attempt)
+
+
+def longest_pursuit_s(settings: MixSettings, law: DelayLaw, *, hops: int) -> float:
+    """For how long a sender under this law keeps at one message: what its destination has to remember.
+
+    Each attempt waits at most for its timeout and, before it leaves, about one more stage for its slot; for want of a
+    route all of them together wait for the sender's patience.
+    """
+    attempts = range(1, settings.max_attempts + 1)
+    timeouts_s = sum(longest_round_trip_s(settings, law, hops=hops, attempt=attempt) for attempt in attempts)
+    return timeouts_s + settings.max_attempts * law.stage_mean_s + settings.no_route_patience_s
+
+
+def _check_overlap(settings: MixSettings, law: DelayLaw, *, hops: int) -> None:
+    if settings.epoch_length_s is None:
+        return
+    least_s = longest_round_trip_s(settings, law, hops=hops)
+    if not settings.key_overlap_s >= least_s:
+        raise ConfigError(
+            key="mixnet.key_overlap_s",
+            got=settings.key_overlap_s,
+            takes=f"at least {ceil(least_s)} s when keys rotate: the longest round trip of {hops} hops each way",
+            hint="packets and reply blocks under way at the end of an epoch are for its key; an epoch lasts at least"
+            " as long as its overlap, and without mixnet.epoch_length_s keys do not rotate",
+        )

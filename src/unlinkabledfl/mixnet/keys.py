@@ -1,6 +1,8 @@
 """Give this node a fresh Sphinx key every epoch, and destroy the old one together with its replay window.
 
     off --start----------------------> KeyRotated, single
+    single --renew-------------------> KeyRotated, single
+    overlap --renew------------------> KeyRotated, overlap
     single --timer, new epoch--------> KeyRotated, overlap
     single --timer, overlap over too-> KeyRotated, KeyRetired, single
     overlap --timer, overlap over----> KeyRetired, single
@@ -23,7 +25,7 @@ something overwrites it.
 
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import floor
 from typing import Generic, Protocol, TypeAlias, TypeVar
 
@@ -57,7 +59,7 @@ class EpochKey(Generic[PairT]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeyRotated:
-    """A new key is in force: publish it in a descriptor of this epoch and serial."""
+    """This key is in force, new or under a new serial: publish it in a descriptor of this epoch and serial."""
 
     epoch: int
     serial: int
@@ -127,6 +129,14 @@ class KeyRing(Generic[PairT]):
         if self._keys:
             raise LocalProtocolError("this key ring has been started already")
         self._keys = (self._make(self._epoch_at(now_s)),)
+
+    def renew(self) -> None:
+        """Have the current key published again, under a higher serial: its descriptor is about to expire."""
+        current = self.current
+        self._serial += 1
+        self._keys = (replace(current, serial=self._serial), *self._keys[1:])
+        public_key = current.pair.public_bytes
+        self._events.append(KeyRotated(epoch=current.epoch, serial=self._serial, public_key=public_key))
 
     def next_timer_s(self) -> float | None:
         """When the next key is due, or the previous one has to go."""

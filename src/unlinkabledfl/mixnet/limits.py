@@ -5,7 +5,6 @@ its owner gives it. No bound is enforced by losing something silently: a refusal
 """
 
 import re
-from collections import deque
 from collections.abc import Hashable, Iterator, Mapping
 from heapq import heapify, heappop, heappush
 from typing import Final, Generic, TypeVar

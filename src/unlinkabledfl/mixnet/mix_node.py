@@ -10,6 +10,7 @@
     running --attempts used up------------> MessageGivenUp, running
     running --descriptor, new-------------> PeerChanged, SendControl, running
     running --key epoch over--------------> SendControl, running
+    running --descriptor half over--------> SendControl, running
 
 The node composes machines and holds hardly any state of its own: the mixer decides when something leaves, `Outgoing`
 what our own slots carry, `PeerView` over whom, `KeyRing` under which keys, `DeliveredWindow` what the application has
@@ -63,6 +64,9 @@ from unlinkabledfl.mixnet.peers import (
     SendDescriptor,
 )
 from unlinkabledfl.sphinx import NodeId
+
+_RENEWAL_PAUSE_S = 1.0
+"""A node signs no two descriptors faster: serials that count seconds would repeat after a restart."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -127,6 +131,7 @@ class MixNode:
         self._neighbours: dict[NodeId, _Neighbour] = {}
         self._events: deque[MixEvent] = deque()
         self._timer_s: float | None = None
+        self._renew_at_s: float | None = None
 
     @property
     def waiting(self) -> int:
@@ -199,10 +204,14 @@ class MixNode:
             self.counters.add("flooded")
             return
         try:
-            self._act_on(self._unwrap(packet), now_s)
+            unwrapped = self._unwrap(packet)
         except PacketError as refusal:
             self.counters.add(refusal.cause)
             return
+        try:
+            self._act_on(unwrapped, now_s)
+        except PacketError as refusal:
+            self.counters.add(refusal.cause)
         self._settle(now_s)
 
     def receive_control(self, data: bytes, *, from_peer: NodeId, now_s: float) -> None:
@@ -230,6 +239,9 @@ class MixNode:
     def handle_timer(self, *, now_s: float) -> None:
         """Do all that is due."""
         self._keys.handle_timer(now_s=now_s)
+        if self._renew_at_s is not None and now_s >= self._renew_at_s:
+            self._renew_at_s = None
+            self._keys.renew()
         self._delivered.handle_timer(now_s=now_s)
         self.peers.handle_timer(now_s=now_s)
         self._outgoing.handle_timer(now_s=now_s)
@@ -309,7 +321,7 @@ class MixNode:
                 busy = True
             while (key := keys.next_event()) is not None:
                 if isinstance(key, KeyRotated) and self._describe is not None:
-                    peers.announce(self._describe(key, now_s))
+                    self._announce(self._describe(key, now_s), now_s)
                 busy = True
         timers = (
             mixer.next_timer_s(),
@@ -317,8 +329,15 @@ class MixNode:
             peers.next_timer_s(),
             keys.next_timer_s(),
             self._delivered.next_timer_s(),
+            self._renew_at_s,
         )
         self._timer_s = min((timer for timer in timers if timer is not None), default=None)
+
+    def _announce(self, descriptor: Descriptor, now_s: float) -> None:
+        # Renewed at half its life, so that peers who are away for less than the other half miss nothing.
+        life_s = descriptor.valid_until_s - now_s
+        self._renew_at_s = now_s + max(0.5 * life_s, _RENEWAL_PAUSE_S)
+        self.peers.announce(descriptor)
 
     def _follow_mixer(self, event: MixerEvent, now_s: float) -> None:
         item = event.item
@@ -337,8 +356,8 @@ class MixNode:
                     raise LocalProtocolError("the mixer refused a message within its capacity")
             case RouteJudged(relays=relays, good=True):
                 self.peers.route_succeeded(relays, now_s=now_s)
-            case RouteJudged(relays=relays):
-                self.peers.route_failed(relays, now_s=now_s)
+            case RouteJudged(relays=relays, sent_at_s=sent_at_s):
+                self.peers.route_failed(relays, sent_at_s=sent_at_s, now_s=now_s)
             case MessageEnded(message_id=message_id, attempts=attempts, round_trip_s=None):
                 self.counters.add("given_up")
                 self._events.append(MessageGivenUp(message_id=message_id, attempts=attempts))

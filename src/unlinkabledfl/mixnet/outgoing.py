@@ -2,15 +2,20 @@
 
     queued --build, wanted------------> prepared
     queued --build, ended meanwhile---> prepared
-    queued --build, no route----------> Requeue, queued
+    queued --build, no route----------> parked
+    queued --build, patience used up--> MessageEnded, done
+    parked --pause over---------------> Requeue, queued
+    parked --acknowledged-------------> RouteJudged, MessageEnded, done
     prepared --leave------------------> sent
-    sent --acknowledged---------------> MessageEnded, RouteJudged, done
+    sent --acknowledged---------------> RouteJudged, MessageEnded, done
+    sent --answered with rubbish------> RouteJudged, sent
     sent --timed out, attempts left---> RouteJudged, Requeue, queued
     sent --timed out, none left-------> RouteJudged, MessageEnded, done
 
 A packet is built when the mixer has decided at which instant it leaves, so its route and reply block are as fresh as
 they can be, and building never shifts the instant. A slot whose message has ended meanwhile, or has no route, carries
-drop cover: a slot is never left empty for a reason that an observer could learn something from.
+drop cover: a slot is left empty only when nobody at all can be reached. A message without a route waits for one, up to
+a limit (`retransmitter`), and spends none of its attempts on that.
 
 Invariant: what leaves in a slot is decided before and independently of everything that an observer sees; a message
 ends exactly once; secrets of reply blocks are kept only while their message lives.
@@ -51,10 +56,11 @@ class MessageEnded:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RouteJudged:
-    """A packet came back over these peers, or did not."""
+    """A packet that left at `sent_at_s` came back over these peers, or did not."""
 
     relays: tuple[NodeId, ...]
     good: bool
+    sent_at_s: float
 
 
 OutgoingEvent: TypeAlias = Requeue | MessageEnded | RouteJudged
@@ -72,6 +78,15 @@ class _Prepared:
     secret: Opaque = None
 
 
+@dataclass(frozen=True, slots=True)
+class _Receipt:
+    """What is kept of a message's packet under way: the secret of its reply block, and whom it depends on."""
+
+    secret: Opaque
+    relays: tuple[NodeId, ...]
+    sent_at_s: float
+
+
 class Outgoing:
     """The sending half of a node."""
 
@@ -83,6 +98,7 @@ class Outgoing:
         planner: Planner,
         capacity: int,
         max_attempts: int,
+        patience_s: float,
         counters: Counters,
         entropy: Entropy,
     ) -> None:
@@ -92,11 +108,11 @@ class Outgoing:
         self._capacity = capacity
         self._counters = counters
         self._entropy = entropy
-        self._retransmitter = Retransmitter(max_attempts=max_attempts)
+        self._retransmitter = Retransmitter(max_attempts=max_attempts, patience_s=patience_s)
         self.probes = Probes()
         self._messages: dict[MessageId, tuple[NodeId, bytes]] = {}
         self._prepared: dict[OwnMessage | Cover, _Prepared] = {}
-        self._receipts: dict[bytes, tuple[Opaque, tuple[NodeId, ...]]] = {}
+        self._receipts: dict[bytes, _Receipt] = {}
         self._events: deque[OutgoingEvent] = deque()
 
     def __len__(self) -> int:
@@ -150,9 +166,11 @@ class Outgoing:
             self._counters.add(f"sent_{prepared.kind}_cover")
         else:
             if self._retransmitter.is_wanted(message_id):
-                self._receipts[prepared.receipt] = (prepared.secret, itinerary.peers)
+                self._receipts[prepared.receipt] = _Receipt(prepared.secret, itinerary.peers, now_s)
             self._retransmitter.sent(message_id, prepared.receipt, timeout_s=itinerary.timeout_s, now_s=now_s)
             self._counters.add("sent_message")
+            if isinstance(item, OwnMessage) and item.attempt > 1:
+                self._counters.add("resent")
         return itinerary.path[0].node_id, prepared.packet
 
     # -- what comes back ----------------------------------------------------------------------------------------
@@ -165,12 +183,13 @@ class Outgoing:
         receipt = self._receipts.pop(surb_id, None)
         if receipt is not None:
             try:
-                self._packets.open_acknowledgement(receipt[0], body)
+                self._packets.open_acknowledgement(receipt.secret, body)
             except PacketError as refusal:
-                # The block is spent and the attempt will time out: whoever changed the body loses us a packet.
+                # The block is spent and the attempt will time out. Whoever changed the body is one of these.
                 self._counters.add(refusal.cause)
+                self._events.append(RouteJudged(relays=receipt.relays, good=False, sent_at_s=receipt.sent_at_s))
                 return
-            self._events.append(RouteJudged(relays=receipt[1], good=True))
+            self._events.append(RouteJudged(relays=receipt.relays, good=True, sent_at_s=receipt.sent_at_s))
         self._counters.add(self._retransmitter.receive_ack(surb_id, now_s=now_s))
 
     def receive_loop(self, loop_id: bytes) -> None:
@@ -203,24 +222,23 @@ class Outgoing:
             if probe is None:
                 return None
             match probe:
-                case ProbeReturned(relays=relays):
-                    self._events.append(RouteJudged(relays=relays, good=True))
-                case ProbeLost(kind=kind, relays=relays):
+                case ProbeReturned(relays=relays, sent_at_s=sent_at_s):
+                    self._events.append(RouteJudged(relays=relays, good=True, sent_at_s=sent_at_s))
+                case ProbeLost(kind=kind, relays=relays, sent_at_s=sent_at_s):
                     self._counters.add(f"lost_{kind}_cover")
-                    self._events.append(RouteJudged(relays=relays, good=False))
+                    self._events.append(RouteJudged(relays=relays, good=False, sent_at_s=sent_at_s))
         return self._events.popleft()
 
     def _follow(self, event: Resend | AttemptTimedOut | Acknowledged | GivenUp) -> None:
         match event:
             case Resend(message_id=message_id, attempt=attempt):
-                self._counters.add("resent")
                 self._events.append(Requeue(item=OwnMessage(message_id, attempt)))
             case AttemptTimedOut(surb_id=surb_id):
                 self._counters.add("timed_out")
                 # The block stays good for a late acknowledgement, but the route is judged once.
                 receipt = self._receipts.get(surb_id)
                 if receipt is not None:
-                    self._events.append(RouteJudged(relays=receipt[1], good=False))
+                    self._events.append(RouteJudged(relays=receipt.relays, good=False, sent_at_s=receipt.sent_at_s))
             case Acknowledged(message_id=message_id, attempts=attempts, round_trip_s=round_trip_s):
                 self._forget(message_id, event.surb_ids)
                 self._events.append(MessageEnded(message_id=message_id, attempts=attempts, round_trip_s=round_trip_s))

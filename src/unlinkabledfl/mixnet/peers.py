@@ -23,8 +23,9 @@ we know, `offer_batch` at once and as many again every `offer_interval_s` (stay 
 descriptors). Those of quarantined peers go too: what we hold against a peer is nobody else's business.
 
 A missing ack casts suspicion on every peer of its routes, since nobody can tell which one failed; an ack clears all of
-its own. Honest peers are cleared all the time, one that swallows packets never is. Quarantine doubles from
-`quarantine_s` to `quarantine_max_s` with each relapse, and one ack ends the series.
+its own. Honest peers are cleared all the time, one that swallows packets never is. On probation only packets count that
+left after it began: those that were lost before are still timing out when a restarted peer comes back. Quarantine
+doubles from `quarantine_s` to `quarantine_max_s` with each relapse, and one ack ends the series.
 
 Invariant: `at` over `range(len(view))` names each routable peer exactly once (with a directory also peers that
 `is_routable` then denies), so that uniform indices give uniform relays. And suspicion never takes out more than half of
@@ -37,6 +38,7 @@ from collections.abc import Iterable
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from enum import StrEnum
+from math import inf
 from types import MappingProxyType
 from typing import TypeAlias
 
@@ -143,7 +145,7 @@ _NOBODY = Directory()
 class _Peer:
     """What is known about one peer, or how it differs from its entry in the directory (then without descriptor)."""
 
-    __slots__ = ("descriptor", "node_id", "on_probation", "out", "position", "strikes", "suspicion")
+    __slots__ = ("descriptor", "node_id", "on_probation", "out", "position", "restored_at_s", "strikes", "suspicion")
 
     def __init__(self, node_id: NodeId) -> None:
         self.node_id = node_id
@@ -152,6 +154,7 @@ class _Peer:
         self.on_probation = False
         self.suspicion = 0
         self.strikes = 0
+        self.restored_at_s = -inf
         self.position = -1  # in the list of routable peers; -1 for the directory's, which have their place there
 
 
@@ -285,7 +288,7 @@ class PeerView:
         self._offer(peer_id, now_s=now_s)
         peer = self._peers.get(peer_id)
         if peer is not None and peer.out is RemovalReason.UNREACHABLE:
-            self._restore(peer)
+            self._restore(peer, now_s=now_s)
 
     def link_down(self, peer_id: NodeId, *, now_s: float) -> None:
         """The link is gone. That alone says nothing against the peer: idle links are closed."""
@@ -299,11 +302,11 @@ class PeerView:
             self._quarantine(peer, RemovalReason.UNREACHABLE, now_s=now_s)
             self._forget_if_unremarkable(peer)
 
-    def route_failed(self, relays: Iterable[NodeId], *, now_s: float) -> None:
+    def route_failed(self, relays: Iterable[NodeId], *, sent_at_s: float = inf, now_s: float) -> None:
         """An ack is missing. `relays` are all peers of its two routes, the destination among them."""
         for node_id in dict.fromkeys(relays):
             peer = self._known(node_id)
-            if peer is None or peer.out is not None:
+            if peer is None or peer.out is not None or sent_at_s < peer.restored_at_s:
                 continue
             peer.suspicion = min(peer.suspicion + 1, self._settings.suspicion_bound)
             if peer.on_probation or peer.suspicion == self._settings.suspicion_bound:
@@ -316,7 +319,7 @@ class PeerView:
             if peer is None or peer.out is RemovalReason.EXPIRED:
                 continue
             if peer.out is not None:
-                self._restore(peer)
+                self._restore(peer, now_s=now_s)
                 continue
             peer.on_probation = False
             peer.suspicion = peer.strikes = 0
@@ -333,7 +336,7 @@ class PeerView:
             if timer is _Timer.OFFER:
                 self._offer(node_id, now_s=now_s)
             elif timer is _Timer.RESTORE:
-                self._restore(self._peers[node_id])
+                self._restore(self._peers[node_id], now_s=now_s)
             else:
                 self._expire(self._peers[node_id])
 
@@ -365,7 +368,7 @@ class PeerView:
         self._timers.set((_Timer.EXPIRE, node_id), max(now_s, float(descriptor.valid_until_s)))
         self._flood(descriptor, from_peer=from_peer)
         if peer.out is not None:
-            self._restore(peer)
+            self._restore(peer, now_s=now_s)
 
     def _quarantine(self, peer: _Peer, reason: RemovalReason, *, now_s: float) -> None:
         known = len(self._directory.ids) - (self._own_id in self._directory.keys) + self._strangers
@@ -377,10 +380,11 @@ class PeerView:
         self._timers.set((_Timer.RESTORE, peer.node_id), now_s + time_s)
         self._take_out(peer, reason)
 
-    def _restore(self, peer: _Peer) -> None:
+    def _restore(self, peer: _Peer, *, now_s: float) -> None:
         self._timers.cancel((_Timer.RESTORE, peer.node_id))
         peer.out = None
         peer.on_probation = True
+        peer.restored_at_s = now_s
         self._avoided.discard(peer.node_id)
         if peer.node_id not in self._directory.keys:
             self._enlist(peer)

@@ -25,6 +25,7 @@ class ProbeReturned:
 
     kind: CoverKind
     relays: tuple[NodeId, ...]
+    sent_at_s: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,6 +34,7 @@ class ProbeLost:
 
     kind: CoverKind
     relays: tuple[NodeId, ...]
+    sent_at_s: float
 
 
 ProbeEvent: TypeAlias = ProbeReturned | ProbeLost
@@ -47,7 +49,7 @@ class Probes:
     __slots__ = ("_deadlines", "_events", "_waiting", "loss_share")
 
     def __init__(self) -> None:
-        self._waiting: dict[bytes, tuple[CoverKind, tuple[NodeId, ...]]] = {}
+        self._waiting: dict[bytes, tuple[CoverKind, tuple[NodeId, ...], float]] = {}
         self._deadlines: Deadlines[bytes] = Deadlines()
         self._events: deque[ProbeEvent] = deque()
         self.loss_share = 0.0
@@ -59,7 +61,7 @@ class Probes:
         self, probe_id: bytes, kind: CoverKind, relays: tuple[NodeId, ...], *, timeout_s: float, now_s: float
     ) -> None:
         """This cover packet left now."""
-        self._waiting[probe_id] = (kind, relays)
+        self._waiting[probe_id] = (kind, relays, now_s)
         self._deadlines.set(probe_id, now_s + timeout_s)
 
     def returned(self, probe_id: bytes) -> bool:
@@ -69,7 +71,7 @@ class Probes:
             return False
         self._deadlines.cancel(probe_id)
         self._note(0.0)
-        self._events.append(ProbeReturned(kind=waiting[0], relays=waiting[1]))
+        self._events.append(ProbeReturned(kind=waiting[0], relays=waiting[1], sent_at_s=waiting[2]))
         return True
 
     def next_timer_s(self) -> float | None:
@@ -78,9 +80,9 @@ class Probes:
     def handle_timer(self, *, now_s: float) -> None:
         """Stop waiting for the overdue ones."""
         while (probe_id := self._deadlines.pop_due(now_s)) is not None:
-            kind, relays = self._waiting.pop(probe_id)
+            kind, relays, sent_at_s = self._waiting.pop(probe_id)
             self._note(1.0)
-            self._events.append(ProbeLost(kind=kind, relays=relays))
+            self._events.append(ProbeLost(kind=kind, relays=relays, sent_at_s=sent_at_s))
 
     def next_event(self) -> ProbeEvent | None:
         return self._events.popleft() if self._events else None

@@ -50,3 +50,36 @@ def hash_of(packet: Opaque) -> bytes:
         return blake2b(packet, digest_size=8).digest()
     wire_hash: bytes = packet.wire_hash
     return wire_hash
+
+
+class Tracer:
+    """Tells a log, an observer, or both; `on_wires` says whether anybody cares for packets."""
+
+    __slots__ = ("_log", "_observer", "_packet_bytes", "on_wires")
+
+    def __init__(self, *, log: EventLog | None, observer: Observer | None, packet_bytes: int) -> None:
+        self.on_wires = log is not None or observer is not None
+        self._log = log
+        self._observer = observer
+        self._packet_bytes = packet_bytes
+
+    def note(self, at_s: float, kind: str, node: int, about: bytes = b"") -> None:
+        """Log something that happened to a node."""
+        if self._log is not None:
+            self._log.record(at_s, kind, node, about=about[:8])
+
+    def left(self, at_s: float, kind: str, source: int, target: int, packet: Opaque) -> None:
+        """A packet, or a control message in its guise, was handed to a link."""
+        wire_hash = hash_of(packet)
+        if self._log is not None:
+            self._log.record(at_s, f"{kind}_left", source, target, wire_hash)
+        if self._observer is not None:
+            self._observer.packet_left(at_s, source, target, self._packet_bytes, wire_hash)
+
+    def arrived(self, at_s: float, kind: str, source: int, target: int, packet: Opaque) -> None:
+        """A packet, or a control message in its guise, came off a link."""
+        wire_hash = hash_of(packet)
+        if self._log is not None:
+            self._log.record(at_s, f"{kind}_arrived", target, source, wire_hash)
+        if self._observer is not None:
+            self._observer.packet_arrived(at_s, source, target, self._packet_bytes, wire_hash)

@@ -34,7 +34,7 @@ from unlinkabledfl.simulation.faults import Crash, Fault, Partition, Restart, ch
 from unlinkabledfl.simulation.heap import EventHeap, check_instant
 from unlinkabledfl.simulation.host import NO_TIMER, Host, NodeFactory, Sender
 from unlinkabledfl.simulation.links import LinkPlan
-from unlinkabledfl.simulation.log import EventLog, Observer, hash_of
+from unlinkabledfl.simulation.log import EventLog, Observer, Tracer
 from unlinkabledfl.simulation.network import (
     Control,
     DialEnds,
@@ -90,17 +90,15 @@ class World:
         "_factory",
         "_heap",
         "_hosts",
-        "_log",
         "_network",
         "_node_ids",
-        "_observer",
-        "_packet_bytes",
         "_packet_hops",
         "_probe",
         "_records",
         "_seed",
         "_topology",
         "_traced",
+        "_tracer",
         "now_s",
     )
 
@@ -125,11 +123,9 @@ class World:
         self._node_ids = tuple(node_ids)
         self._factory = factory
         self._topology = topology
-        self._packet_bytes = packet_bytes
         self._seed = seed
-        self._log = watch.log
-        self._observer = watch.observer
-        self._traced = watch.log is not None or watch.observer is not None
+        self._tracer = Tracer(log=watch.log, observer=watch.observer, packet_bytes=packet_bytes)
+        self._traced = self._tracer.on_wires
         self._probe = watch.probe
         self._records = Records()
         self._heap = EventHeap()
@@ -138,7 +134,7 @@ class World:
             plan=links or LinkPlan(),
             packet_bytes=packet_bytes,
             chances=chances(seed, "links"),
-            departed=self._trace_departure if self._traced else None,
+            departed=self._departed if self._traced else None,
         )
         self._cpu_s = 0.0
         self._events = 0
@@ -153,6 +149,10 @@ class World:
     def send(self, source: int, destination: int, data: bytes, *, at_s: float) -> None:
         """Have the application at `source` send a message at that time; while its queue is full it tries again."""
         check_instant(at_s, not_before_s=self.now_s)
+        if not (0 <= source < len(self._hosts) and 0 <= destination < len(self._hosts)):
+            raise LocalProtocolError(
+                f"no message from {source} to {destination}: nodes are 0 to {len(self._hosts) - 1}"
+            )
         self._heap.push(at_s, None, None, _Post(source, destination, data))
 
     def run_for(self, duration_s: float) -> Result:
@@ -193,7 +193,7 @@ class World:
             messages=records.messages,
             serials=tuple(host.serial for host in self._hosts),
             alive=tuple(host.alive for host in self._hosts),
-            counters=dict(sorted(counters.items())),
+            counters={str(cause): count for cause, count in sorted(counters.items())},
             lost=dict(sorted(self._network.lost.items())),
             duplicated=self._network.duplicated,
             refused=records.refused,
@@ -208,12 +208,14 @@ class World:
         if not host.alive or host.group != source.group:
             self._network.lost["peer_down" if not host.alive else "partitioned"] += 1
             return
-        if self._traced:
-            self._trace("arrived", source.index, host.index, payload, at_s)
         if type(payload) is Control:
+            if self._traced:
+                self._tracer.arrived(at_s, "control", source.index, host.index, payload.data)
             host.node.receive_control(payload.data, from_peer=source.node_id, now_s=at_s)
         else:
             self._packet_hops += 1
+            if self._traced:
+                self._tracer.arrived(at_s, "packet", source.index, host.index, payload)
             host.node.receive_packet(payload, from_peer=source.node_id, now_s=at_s)
         self._settle(host, at_s)
 
@@ -223,8 +225,8 @@ class World:
         due_s = node.next_timer_s()
         # The node may have put its timer off since this wake-up was asked for; then `_settle` asks for a later one.
         if due_s is not None and due_s <= at_s:
-            if self._log is not None:
-                self._log.record(at_s, "timer", host.index)
+            if self._traced:
+                self._tracer.note(at_s, "timer", host.index)
             node.handle_timer(now_s=at_s)
         self._settle(host, at_s)
 
@@ -264,15 +266,15 @@ class World:
                     self._network.lost["control_unlinked"] += 1
             case MessageReceived():
                 records.delivered(event.message_id, node=index, now_s=at_s)
-                self._note(at_s, "message_received", index, event.message_id)
+                self._tracer.note(at_s, "message_received", index, event.message_id)
             case MessageAcknowledged():
                 records.acknowledged(event.message_id, attempts=event.attempts, now_s=at_s)
-                self._note(at_s, "message_acknowledged", index, event.message_id)
+                self._tracer.note(at_s, "message_acknowledged", index, event.message_id)
             case MessageGivenUp():
                 records.given_up(event.message_id, attempts=event.attempts, now_s=at_s)
-                self._note(at_s, "message_given_up", index, event.message_id)
+                self._tracer.note(at_s, "message_given_up", index, event.message_id)
             case PeerChanged():
-                self._note(at_s, "peer_routable" if event.routable else "peer_unroutable", index, event.peer)
+                self._tracer.note(at_s, "peer_routable" if event.routable else "peer_unroutable", index, event.peer)
             case SendPacket():
                 raise LocalProtocolError("packets are sent where events are drained")
             case _:
@@ -305,14 +307,14 @@ class World:
             case DialEnds():
                 self._network.dial_ends(host, notice, now_s=at_s)
             case LinkUp():
-                self._note(at_s, "link_up", host.index, peer)
+                self._tracer.note(at_s, "link_up", host.index, peer)
                 wanted = host.node.link_up(peer, now_s=at_s)
                 self._settle(host, at_s)
                 if not wanted and self._network.is_linked(host, peer):
                     self._network.close(host, peer, now_s=at_s)
             case DialFailed():
                 if self._network.dial_failed(host, notice):
-                    self._note(at_s, "dial_failed", host.index, peer)
+                    self._tracer.note(at_s, "dial_failed", host.index, peer)
                     host.node.dial_failed(peer, now_s=at_s)
                     self._settle(host, at_s)
             case LinkDown():
@@ -324,7 +326,7 @@ class World:
                 assert_never(notice)
 
     def _link_down(self, host: Host, peer: NodeId, at_s: float) -> None:
-        self._note(at_s, "link_down", host.index, peer)
+        self._tracer.note(at_s, "link_down", host.index, peer)
         host.node.link_down(peer, now_s=at_s)
         self._settle(host, at_s)
 
@@ -350,13 +352,13 @@ class World:
             sent_at_s=at_s,
         )
         self._records.sent(message_id, record)
-        self._note(at_s, "message_sent", post.source, message_id)
+        self._tracer.note(at_s, "message_sent", post.source, message_id)
         self._settle(host, at_s)
 
     # ----------------------------------------------------------------------------------------------------- faults
 
     def _crash(self, host: Host, at_s: float) -> None:
-        self._note(at_s, "crash", host.index, b"")
+        self._tracer.note(at_s, "crash", host.index)
         self._records.counters.update(_counters_of(host))
         host.alive = False
         self._network.break_links(host, now_s=at_s)
@@ -364,7 +366,7 @@ class World:
         host.node = None
 
     def _restart(self, index: int, at_s: float) -> None:
-        self._note(at_s, "restart", index, b"")
+        self._tracer.note(at_s, "restart", index)
         old = self._hosts[index]
         host = self._make_host(index, serial=old.serial + 1)
         host.group = old.group
@@ -377,7 +379,7 @@ class World:
         for number, group in enumerate(partition.groups, start=1):
             for index in group:
                 self._hosts[index].group = number
-                self._note(at_s, "cut", index, b"")
+                self._tracer.note(at_s, "cut", index)
         for host in self._hosts:
             if host.alive:
                 self._network.break_links(host, now_s=at_s)
@@ -387,7 +389,7 @@ class World:
         for host in self._hosts:
             host.group = 0
             if host.alive:
-                self._note(at_s, "heal", host.index, b"")
+                self._tracer.note(at_s, "heal", host.index)
                 self._network.restore(host, now_s=at_s)
 
     # ----------------------------------------------------------------------------------------------------- set-up
@@ -418,25 +420,11 @@ class World:
         if host.idle_timers > _IDLE_TIMERS_MAX:
             raise LocalProtocolError(f"node {host.index} asks for timer after timer at {at_s} s, and time stands still")
 
-    # --------------------------------------------------------------------------------------------------- recording
-
-    def _note(self, at_s: float, kind: str, index: int, about: bytes) -> None:
-        if self._log is not None:
-            self._log.record(at_s, kind, index, about=about[:8])
-
-    def _trace_departure(self, source: Host, target: Host, payload: Opaque, at_s: float) -> None:
-        self._trace("left", source.index, target.index, payload, at_s)
-
-    def _trace(self, what: str, source: int, target: int, payload: Opaque, at_s: float) -> None:
-        control = type(payload) is Control
-        wire_hash = hash_of(payload.data if control else payload)
-        if self._log is not None:
-            kind = f"{'control' if control else 'packet'}_{what}"
-            here, there = (source, target) if what == "left" else (target, source)
-            self._log.record(at_s, kind, here, there, wire_hash)
-        if self._observer is not None:
-            see = self._observer.packet_left if what == "left" else self._observer.packet_arrived
-            see(at_s, source, target, self._packet_bytes, wire_hash)
+    def _departed(self, source: Host, target: Host, payload: Opaque, at_s: float) -> None:
+        if type(payload) is Control:
+            self._tracer.left(at_s, "control", source.index, target.index, payload.data)
+        else:
+            self._tracer.left(at_s, "packet", source.index, target.index, payload)
 
 
 def _counters_of(host: Host) -> Mapping[str, int]:

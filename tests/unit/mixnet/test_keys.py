@@ -48,6 +48,21 @@ def rotated(epoch: int, serial: int, key: bytes) -> KeyRotated:
     return KeyRotated(epoch=epoch, serial=serial, public_key=key)
 
 
+def test_a_renewed_key_is_the_same_key_and_window_under_a_higher_serial() -> None:
+    ring = make()
+    ring.start(now_s=0.0)
+    drain(ring)
+    before = ring.current
+
+    ring.renew()
+
+    assert drain(ring) == [rotated(0, 51, before.pair.public_bytes)]
+    assert (ring.current.pair, ring.current.serial) == (before.pair, 51)
+    assert ring.current.replays is before.replays
+    ring.handle_timer(now_s=100.0)
+    assert [key.serial for key in ring.keys] == [52, 51]
+
+
 def test_nothing_happens_before_the_start() -> None:
     ring = make()
 

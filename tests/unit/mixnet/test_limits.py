@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from unlinkabledfl.errors import ConfigError, LocalProtocolError
-from unlinkabledfl.mixnet.limits import BoundedQueue, Counters, Deadlines, TokenBucket
+from unlinkabledfl.mixnet.limits import Counters, Deadlines, TokenBucket
 
 
 def test_a_bucket_admits_its_burst_and_then_its_rate() -> None:
@@ -69,21 +69,6 @@ def test_no_span_of_time_admits_more_than_burst_and_rate_allow(
 def test_a_bucket_that_would_admit_nothing_is_refused(settings: tuple[float, float]) -> None:
     with pytest.raises(ConfigError):
         TokenBucket(rate_per_s=settings[0], burst=settings[1])
-
-
-def test_a_full_queue_refuses_and_counts() -> None:
-    queue: BoundedQueue[str] = BoundedQueue(capacity=2)
-
-    answers = [queue.push("a"), queue.push("b"), queue.push("c")]
-
-    assert (answers, len(queue), queue.capacity, queue.refused) == ([True, True, False], 2, 2, 1)
-    assert [queue.pop(), queue.pop(), queue.pop()] == ["a", "b", None]
-    assert queue.push("d")
-
-
-def test_a_queue_without_room_is_refused() -> None:
-    with pytest.raises(ConfigError):
-        BoundedQueue(capacity=0)
 
 
 def drain(deadlines: Deadlines[str], now_s: float) -> list[str]:

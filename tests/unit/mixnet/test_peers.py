@@ -458,6 +458,19 @@ ROUTES = st.lists(st.integers(0, 10), max_size=5)
 IN_DIRECTORY = (0, 1, 2, 3)
 
 
+def test_what_was_lost_before_a_peer_came_back_does_not_count_against_it() -> None:
+    view = knowing(A, B, C)
+    fail(view, A, now_s=1.0)
+    view.handle_timer(now_s=11.0)
+    drain(view)
+
+    view.route_failed([A.node_id], sent_at_s=10.9, now_s=12.0)
+    assert drain(view) == []
+    view.route_failed([A.node_id], sent_at_s=11.0, now_s=13.0)
+
+    assert drain(view) == [removed(A)]
+
+
 class World(RuleBasedStateMachine):
     """Any order of descriptors, failures and time: the events alone must tell who is routable."""
 

@@ -1,3 +1,6 @@
+from collections import Counter
+from typing import Any
+
 import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
@@ -130,18 +133,59 @@ def test_a_reply_block_that_was_never_ours_is_unknown() -> None:
     assert drain(machine) == []
 
 
-def test_an_attempt_without_a_route_is_spent() -> None:
-    machine = Retransmitter(max_attempts=2)
+def test_a_message_without_a_route_comes_again_after_a_pause_and_spends_no_attempt() -> None:
+    machine = Retransmitter(max_attempts=2, patience_s=60.0, pause_s=5.0)
     machine.track(MESSAGE, now_s=1.0)
 
     machine.not_sent(MESSAGE, now_s=2.0)
-    machine.not_sent(MESSAGE, now_s=3.0)
-    machine.not_sent(MESSAGE, now_s=4.0)
+    assert (drain(machine), machine.next_timer_s(), machine.is_wanted(MESSAGE)) == ([], 7.0, True)
+    machine.handle_timer(now_s=7.0)
+
+    assert drain(machine) == [Resend(message_id=MESSAGE, attempt=1)]
+    assert machine.next_timer_s() is None
+
+
+def test_a_message_is_given_up_when_its_pauses_have_used_up_its_patience() -> None:
+    machine = Retransmitter(max_attempts=2, patience_s=10.0, pause_s=5.0)
+    machine.track(MESSAGE, now_s=1.0)
+
+    for now_s in (2.0, 7.0):
+        machine.not_sent(MESSAGE, now_s=now_s)
+        machine.handle_timer(now_s=now_s + 5.0)
+    machine.not_sent(MESSAGE, now_s=13.0)
+    machine.not_sent(MESSAGE, now_s=14.0)
 
     assert drain(machine) == [
-        Resend(message_id=MESSAGE, attempt=2),
-        GivenUp(message_id=MESSAGE, attempts=2, total_s=2.0, surb_ids=()),
+        Resend(message_id=MESSAGE, attempt=1),
+        Resend(message_id=MESSAGE, attempt=1),
+        GivenUp(message_id=MESSAGE, attempts=0, total_s=12.0, surb_ids=()),
     ]
+    assert machine.memory <= 8
+
+
+def test_an_ack_of_an_earlier_attempt_ends_a_pause() -> None:
+    machine = sent_once()
+    machine.handle_timer(now_s=12.0)
+    machine.not_sent(MESSAGE, now_s=13.0)
+    drain(machine)
+
+    assert machine.receive_ack(FIRST, now_s=14.0) is AckOutcome.ACKNOWLEDGED
+
+    assert drain(machine) == [
+        Acknowledged(message_id=MESSAGE, attempts=1, round_trip_s=4.0, total_s=7.0, surb_ids=(FIRST,))
+    ]
+    assert machine.next_timer_s() is None
+
+
+def test_a_message_that_pauses_is_not_queued() -> None:
+    machine = Retransmitter(max_attempts=2)
+    machine.track(MESSAGE, now_s=1.0)
+    machine.not_sent(MESSAGE, now_s=2.0)
+
+    with pytest.raises(LocalProtocolError):
+        machine.not_sent(MESSAGE, now_s=2.0)
+    with pytest.raises(LocalProtocolError):
+        machine.sent(MESSAGE, FIRST, timeout_s=1.0, now_s=2.0)
 
 
 def test_a_packet_built_before_its_message_ended_may_leave_and_its_ack_is_late() -> None:
@@ -214,10 +258,15 @@ def test_a_timeout_that_is_no_time_is_a_bug(timeout_s: float) -> None:
         machine.sent(MESSAGE, FIRST, timeout_s=timeout_s, now_s=0.0)
 
 
-@pytest.mark.parametrize("settings_", [{"max_attempts": 0}, {"max_attempts": 1, "late_capacity": -1}], ids=str)
-def test_settings_that_cannot_work_are_refused(settings_: dict[str, int]) -> None:
-    with pytest.raises(ConfigError):
-        Retransmitter(**settings_)
+@pytest.mark.parametrize(
+    "settings_",
+    [{"max_attempts": 0}, {"late_capacity": -1}, {"patience_s": -1.0}, {"patience_s": float("inf")}, {"pause_s": 0.0}],
+    ids=str,
+)
+def test_settings_that_cannot_work_are_refused(settings_: dict[str, Any]) -> None:
+    with pytest.raises(ConfigError) as caught:
+        Retransmitter(**({"max_attempts": 1} | settings_))
+    assert next(iter(settings_)) in caught.value.key
 
 
 class World(RuleBasedStateMachine):
@@ -225,10 +274,17 @@ class World(RuleBasedStateMachine):
 
     MAX_ATTEMPTS = 3
     LATE_CAPACITY = 4
+    PAUSE_S = 3
+    PAUSES_MAX = 2
 
     def __init__(self) -> None:
         super().__init__()
-        self.machine = Retransmitter(max_attempts=self.MAX_ATTEMPTS, late_capacity=self.LATE_CAPACITY)
+        self.machine = Retransmitter(
+            max_attempts=self.MAX_ATTEMPTS,
+            late_capacity=self.LATE_CAPACITY,
+            patience_s=self.PAUSES_MAX * self.PAUSE_S,
+            pause_s=self.PAUSE_S,
+        )
         self.now_s = 0
         self.surbs = 0
         self.owner: dict[bytes, MessageId] = {}
@@ -236,6 +292,8 @@ class World(RuleBasedStateMachine):
         self.attempts: dict[MessageId, int] = {}
         self.queued: list[MessageId] = []
         self.ended: set[MessageId] = set()
+        self.parked: set[MessageId] = set()
+        self.pauses: Counter[MessageId] = Counter()
 
     def live(self) -> set[MessageId]:
         return set(self.attempts) - self.ended
@@ -263,6 +321,12 @@ class World(RuleBasedStateMachine):
     @rule(data=st.data())
     def no_route(self, data: st.DataObject) -> None:
         message = self.queued.pop(data.draw(st.integers(0, len(self.queued) - 1)))
+        self.find_no_route(message)
+
+    def find_no_route(self, message: MessageId) -> None:
+        if message not in self.ended and self.pauses[message] < self.PAUSES_MAX:
+            self.pauses[message] += 1
+            self.parked.add(message)
         self.machine.not_sent(message, now_s=self.now_s)
 
     @precondition(lambda self: self.owner)
@@ -289,6 +353,7 @@ class World(RuleBasedStateMachine):
         assert event.message_id in self.live()
         assert set(event.surb_ids) == {surb for surb, owner in self.owner.items() if owner == event.message_id}
         self.ended.add(event.message_id)
+        self.parked.discard(event.message_id)
 
     @invariant()
     def holds(self) -> None:
@@ -299,11 +364,16 @@ class World(RuleBasedStateMachine):
     def events_are_consistent(self) -> None:
         for event in drain(self.machine):
             if isinstance(event, GivenUp):
-                assert event.attempts == self.attempts[event.message_id] == self.MAX_ATTEMPTS
+                spent = event.attempts == self.MAX_ATTEMPTS
+                assert spent or self.pauses[event.message_id] == self.PAUSES_MAX
+                assert event.attempts == len(event.surb_ids)
                 self.end(event)
             elif isinstance(event, Resend):
                 assert event.message_id in self.live()
-                assert event.attempt == self.attempts[event.message_id] + 1
+                assert event.message_id not in self.queued
+                resumed = event.message_id in self.parked
+                assert event.attempt == self.attempts[event.message_id] + (not resumed)
+                self.parked.discard(event.message_id)
                 self.attempts[event.message_id] = event.attempt
                 self.queued.append(event.message_id)
             else:
@@ -324,9 +394,9 @@ class World(RuleBasedStateMachine):
 
     def teardown(self) -> None:
         """Left alone, every message ends."""
-        for _ in range(self.MAX_ATTEMPTS):
+        for _ in range(self.MAX_ATTEMPTS + self.PAUSES_MAX):
             while self.queued:
-                self.machine.not_sent(self.queued.pop(), now_s=self.now_s)
+                self.find_no_route(self.queued.pop())
             self.now_s += 10
             self.machine.handle_timer(now_s=self.now_s)
             self.events_are_consistent()

@@ -349,6 +349,12 @@ def test_the_past_cannot_be_changed() -> None:
         world.run_until(4.0)
 
 
+@pytest.mark.parametrize(("source", "destination"), [(-1, 0), (0, 6)])
+def test_a_message_between_nodes_that_are_none_is_refused(source: int, destination: int) -> None:
+    with pytest.raises(LocalProtocolError, match="nodes are 0 to 5"):
+        world_of().send(source, destination, b"", at_s=0.0)
+
+
 def test_a_topology_of_another_size_is_refused() -> None:
     with pytest.raises(ConfigError, match=r"topology\.nodes: got 6"):
         World(node_ids=IDS[:5], factory=stations(), topology=ring(6), packet_bytes=1000, seed=1)

@@ -1,10 +1,10 @@
 """Send everything at once: no delay, no cover, no order changed. The baseline for every mixer.
 
-    new --submitted----------------------> held, new
+    new --submitted, is held-------------> new
     new --start--------------------------> running
     running --own message submitted------> Scheduled, Released, running
     running --transit submitted----------> Released, running
-    running --given back-----------------> held, running
+    running --given back, is held--------> running
     running --timer, packet held---------> Released, running
     running --timer, message held--------> Scheduled, Released, running
 

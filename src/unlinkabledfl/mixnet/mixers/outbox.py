@@ -1,10 +1,10 @@
 """Fill an outbox, permute it, release one item a gap: the mixer of the published design.
 
-    new --submitted-----------------------> queued, new
+    new --submitted, is queued------------> new
     new --start, cover on or queued-------> Scheduled, running
     new --start, nothing to send----------> idle
     idle --submitted or given back--------> Scheduled, running
-    running --submitted or given back-----> queued, running
+    running --submitted or back, is queued-> running
     running --timer, items left-----------> Released, Scheduled, running
     running --timer, nothing left---------> Released, idle
 

@@ -1,10 +1,10 @@
 """Hold each packet for the delay its sender chose; send our own, or cover, at the ticks of a Poisson process.
 
-    new --submitted----------------------------> queued, new
+    new --submitted, waits for the start--------> new
     new --start--------------------------------> Scheduled, running
-    running --transit submitted----------------> held, running
-    running --own message submitted------------> queued, running
-    running --given back-----------------------> held, running
+    running --transit submitted, is held-------> running
+    running --own message submitted, is queued-> running
+    running --given back, is held anew---------> running
     running --timer, delay of a transit over---> Released, running
     running --timer, tick of a stream----------> Released, Scheduled, running
     running --timer, tick with nothing to send-> Scheduled, running

@@ -1,0 +1,162 @@
+"""What the tests of the composed node share: real nodes with real packets, linked to each other, without delays."""
+
+import random
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from nacl.bindings import crypto_sign_seed_keypair
+
+from unlinkabledfl.mixnet.config import MixSettings, build_mix_node
+from unlinkabledfl.mixnet.delay_law import OffLaw
+from unlinkabledfl.mixnet.descriptor import Descriptor, sign
+from unlinkabledfl.mixnet.destinations import ReachDestinations
+from unlinkabledfl.mixnet.draw import Draw
+from unlinkabledfl.mixnet.envelope import EnvelopeCodec
+from unlinkabledfl.mixnet.events import MixEvent, SendControl, SendPacket
+from unlinkabledfl.mixnet.itinerary import Planner
+from unlinkabledfl.mixnet.keys import KeyRing, KeyRotated
+from unlinkabledfl.mixnet.mix_node import MixNode
+from unlinkabledfl.mixnet.mixers import OffSettings
+from unlinkabledfl.mixnet.packets import Envelope, Opaque
+from unlinkabledfl.mixnet.peers import PeerSettings, PeerView
+from unlinkabledfl.mixnet.routes import OverlayRoutes
+from unlinkabledfl.mixnet.sphinx_packets import SphinxPackets
+from unlinkabledfl.sphinx import Entropy, Geometry, Hop, NodeId, Sphinx
+
+GEOMETRY = Geometry(max_hops=3, body_bytes=2048)
+CODEC = Sphinx(GEOMETRY, backend="pynacl")
+PACKETS = SphinxPackets(CODEC)
+ENVELOPES = EnvelopeCodec(GEOMETRY)
+LIFE_S = 1000
+
+
+def entropy(seed: int) -> Entropy:
+    return random.Random(seed).randbytes
+
+
+def identity(number: int) -> NodeId:
+    return NodeId(crypto_sign_seed_keypair(number.to_bytes(32))[0])
+
+
+def describe(number: int, key: KeyRotated, now_s: float) -> Descriptor:
+    return sign(
+        number.to_bytes(32),
+        serial=key.serial,
+        epoch=key.epoch,
+        public_key=key.public_key,
+        fingerprint=bytes(32),
+        valid_until_s=int(now_s) + LIFE_S,
+        addresses=[f"10.0.0.{number}:4433"],
+    )
+
+
+def make_node(number: int, *, settings: MixSettings | None = None, life: int = 0, **peers: Any) -> MixNode:
+    view = PeerView(own_id=identity(number), settings=PeerSettings(**peers))
+    routes = OverlayRoutes(peers=view, path_length=2)
+    return build_mix_node(
+        settings or MixSettings(mixer=OffSettings()),
+        node_id=identity(number),
+        packets=PACKETS,
+        peers=view,
+        routes=routes,
+        destinations=ReachDestinations(source=identity(number), routes=routes),
+        entropy=entropy(100 * number + life),
+        first_serial=1000 * life,
+        describe=lambda key, now_s: describe(number, key, now_s),
+    )
+
+
+def no_delay(_: Draw) -> float:
+    return 0.0
+
+
+def make_planner(
+    node_id: NodeId,
+    view: PeerView,
+    *,
+    generate: Callable[[Entropy], Any],
+    path_length: int = 2,
+    hop_delay_s: Callable[[Draw], float] = no_delay,
+) -> Planner:
+    routes = OverlayRoutes(peers=view, path_length=path_length)
+    keys: KeyRing[Any] = KeyRing(
+        generate=generate, entropy=entropy(1), epoch_length_s=None, overlap_s=0.0, replay_capacity=10
+    )
+    keys.start(now_s=0.0)
+    return Planner(
+        node_id=node_id,
+        peers=view,
+        routes=routes,
+        destinations=ReachDestinations(source=node_id, routes=routes),
+        keys=keys,
+        hop_delay_s=hop_delay_s,
+        law=OffLaw(),
+        draw=Draw(entropy(2)),
+    )
+
+
+def drain(node: MixNode) -> list[MixEvent]:
+    return list(iter(node.next_event, None))
+
+
+class Network:
+    """Nodes 1 to n, all linked to all; what they send arrives at once, unless `lost` names its receiver."""
+
+    def __init__(self, nodes: int = 4, *, settings: MixSettings | None = None) -> None:
+        self.nodes = {identity(number): make_node(number, settings=settings) for number in range(1, nodes + 1)}
+        self.lost: set[NodeId] = set()
+        self.events: list[tuple[NodeId, MixEvent]] = []
+        self.wire: list[tuple[NodeId, NodeId, Opaque]] = []
+        for node in self.nodes.values():
+            node.start(now_s=0.0)
+        for one in self.nodes:
+            self.link(one, now_s=0.0)
+        self.carry(now_s=0.0)
+        self.events.clear()
+
+    def __getitem__(self, number: int) -> MixNode:
+        return self.nodes[identity(number)]
+
+    def link(self, node_id: NodeId, *, now_s: float) -> None:
+        for other in self.nodes:
+            if other != node_id:
+                self.nodes[node_id].link_up(other, now_s=now_s)
+
+    def carry(self, *, now_s: float) -> list[tuple[NodeId, MixEvent]]:
+        """Hand over what is sent until all are quiet; return what the applications hear."""
+        busy = True
+        while busy:
+            busy = False
+            for node_id, node in self.nodes.items():
+                for event in drain(node):
+                    busy = True
+                    match event:
+                        case SendPacket(to=to, packet=packet):
+                            self.wire.append((node_id, to, packet))
+                            if to not in self.lost:
+                                self.nodes[to].receive_packet(packet, from_peer=node_id, now_s=now_s)
+                        case SendControl(to=to, data=data):
+                            self.nodes[to].receive_control(data, from_peer=node_id, now_s=now_s)
+                        case _:
+                            self.events.append((node_id, event))
+        heard, self.events = self.events, []
+        return heard
+
+
+def hops(nodes: Iterable[MixNode]) -> list[Hop]:
+    return [Hop(node.node_id, node.public_key) for node in nodes]
+
+
+def packet_for(*path: MixNode, envelope: Envelope, seed: int = 7) -> bytes:
+    return PACKETS.wrap(hops(path), envelope, entropy=entropy(seed))
+
+
+def payload_for(*path: MixNode, payload: bytes, seed: int = 7) -> bytes:
+    """What only a malicious sender makes: any payload at all."""
+    return CODEC.wrap(hops(path), payload.ljust(GEOMETRY.payload_bytes, b"\0"), entropy=entropy(seed))
+
+
+def flipped(data: bytes, position: int) -> bytes:
+    changed = bytearray(data)
+    changed[position] ^= 1
+    return bytes(changed)
