@@ -24,6 +24,7 @@ no other way out. Descriptors leave at once; they are public, and every peer pas
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
+from math import inf
 from typing import Any, assert_never
 
 from unlinkabledfl.errors import ConfigError, LocalProtocolError, PacketError, RemoteProtocolError
@@ -131,6 +132,7 @@ class MixNode:
         self._neighbours: dict[NodeId, _Neighbour] = {}
         self._events: deque[MixEvent] = deque()
         self._timer_s: float | None = None
+        self._others_timer_s = -inf  # of all machines but the mixer; known once they have settled
         self._renew_at_s: float | None = None
 
     @property
@@ -212,7 +214,10 @@ class MixNode:
             self._act_on(unwrapped, now_s)
         except PacketError as refusal:
             self.counters.add(refusal.cause)
-        self._settle(now_s)
+        if isinstance(unwrapped, Relayed):
+            self._settle_mixer(now_s)
+        else:
+            self._settle(now_s)
 
     def receive_control(self, data: bytes, *, from_peer: NodeId, now_s: float) -> None:
         """A neighbour handed us a control message: a descriptor, as there is nothing else."""
@@ -238,6 +243,10 @@ class MixNode:
 
     def handle_timer(self, *, now_s: float) -> None:
         """Do all that is due."""
+        if now_s < self._others_timer_s:
+            self.mixer.handle_timer(now_s=now_s)
+            self._settle_mixer(now_s)
+            return
         self._keys.handle_timer(now_s=now_s)
         if self._renew_at_s is not None and now_s >= self._renew_at_s:
             self._renew_at_s = None
@@ -324,14 +333,33 @@ class MixNode:
                     self._announce(self._describe(key, now_s), now_s)
                 busy = True
         timers = (
-            mixer.next_timer_s(),
             outgoing.next_timer_s(),
             peers.next_timer_s(),
             keys.next_timer_s(),
             self._delivered.next_timer_s(),
             self._renew_at_s,
         )
-        self._timer_s = min((timer for timer in timers if timer is not None), default=None)
+        self._others_timer_s = min((timer for timer in timers if timer is not None), default=inf)
+        self._set_timer()
+
+    def _settle_mixer(self, now_s: float) -> None:
+        """Settle after calling nothing but the mixer: so it is for most packets, and asking all each time adds up."""
+        mixer = self.mixer
+        others_called = False
+        while (event := mixer.next_event()) is not None:
+            others_called |= self._follow_mixer(event, now_s)
+        if others_called:
+            self._settle(now_s)
+        else:
+            self._set_timer()
+
+    def _set_timer(self) -> None:
+        mixer_s = self.mixer.next_timer_s()
+        others_s = self._others_timer_s
+        if mixer_s is not None and mixer_s < others_s:
+            self._timer_s = mixer_s
+        else:
+            self._timer_s = others_s if others_s < inf else None
 
     def _announce(self, descriptor: Descriptor, now_s: float) -> None:
         # Renewed at half its life, so that peers who are away for less than the other half miss nothing.
@@ -339,14 +367,17 @@ class MixNode:
         self._renew_at_s = now_s + max(0.5 * life_s, _RENEWAL_PAUSE_S)
         self.peers.announce(descriptor)
 
-    def _follow_mixer(self, event: MixerEvent, now_s: float) -> None:
+    def _follow_mixer(self, event: MixerEvent, now_s: float) -> bool:
+        """Follow an event of the mixer; true if another machine was called."""
         item = event.item
+        if isinstance(item, Transit):
+            self._events.append(SendPacket(to=item.next_hop, packet=item.packet))
+            return False
         if isinstance(event, Scheduled):
             self._outgoing.build(event.item, now_s=now_s)
-        elif isinstance(item, Transit):
-            self._events.append(SendPacket(to=item.next_hop, packet=item.packet))
         elif (ready := self._outgoing.leave(item, now_s=now_s)) is not None:
             self._events.append(SendPacket(to=ready[0], packet=ready[1]))
+        return True
 
     def _follow_outgoing(self, event: OutgoingEvent, now_s: float) -> None:
         match event:
