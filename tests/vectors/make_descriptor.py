@@ -12,6 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from cryptography.hazmat.primitives.asymmetric.mlkem import MLKEM768PrivateKey
+from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
 TARGET = Path(__file__).with_name("descriptor.json")
 LABEL = b"unlinkabledfl/descriptor/v1\x00"
@@ -24,14 +26,21 @@ def derived(name: str, size: int) -> bytes:
     return hashlib.shake_256(f"descriptor vector {name}".encode()).digest(size)
 
 
-def case(name: str, *, addresses: list[str], key_bytes: int = 32, **fields: int) -> dict[str, Any]:
+def hybrid_key(name: str) -> bytes:
+    """A public key of the layer `pq`: ML-KEM-768 and X25519."""
+    mlkem = MLKEM768PrivateKey.from_seed_bytes(derived(f"{name} ML-KEM", 64))
+    x25519 = X25519PrivateKey.from_private_bytes(derived(f"{name} X25519", 32))
+    return mlkem.public_key().public_bytes_raw() + x25519.public_key().public_bytes_raw()
+
+
+def case(name: str, *, addresses: list[str], key: bytes | None = None, **fields: int) -> dict[str, Any]:
     """The fields of one descriptor, in JSON's types."""
     return {
         "name": name,
         "seed": derived(f"{name} seed", 32).hex(),
         "serial": fields.get("serial", 7),
         "epoch": fields.get("epoch", 3),
-        "public_key": derived(f"{name} key", key_bytes).hex(),
+        "public_key": (key or derived(f"{name} key", 32)).hex(),
         "fingerprint": derived(f"{name} fingerprint", 32).hex(),
         "valid_until_s": fields.get("valid_until_s", NOW_S + DAY_S),
         "addresses": addresses,
@@ -68,7 +77,7 @@ def good_cases() -> list[dict[str, Any]]:
         ]),
         case("largest numbers", addresses=["10.0.0.1:4433"], serial=2**64 - 1, epoch=2**32 - 1),
         case("loopback where it is allowed", addresses=["127.0.0.1:4433", "[::1]:4433"], allow_loopback=1),
-        case("hybrid key", addresses=["[fd00::5]:4433"], key_bytes=1216),
+        case("hybrid key", addresses=["[fd00::5]:4433"], key=hybrid_key("hybrid")),
         case("longest life", addresses=[], valid_until_s=NOW_S + 30 * DAY_S),
     ]  # fmt: skip
     for fields in cases:

@@ -45,7 +45,7 @@ def run_demo(*, seed: int, demo: Demo | None = None) -> dict[str, Any]:
     plan = MixnetPlan(
         topology=circulant(demo.peers, 4),
         packets=packets,
-        mix=MixSettings(mixer=demo.mixer),
+        mix=MixSettings(mixer=demo.mixer, epoch_length_s=None),
         path_length=demo.path_length,
     )
     world, mixnet = build_mixnet_world(plan, seed=seed, links=LinkPlan(default=demo.links))

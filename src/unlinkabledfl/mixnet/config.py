@@ -37,12 +37,12 @@ class MixSettings:
     """What one link may add to a round trip before it counts as lost."""
     limits: NeighbourLimits = field(default_factory=NeighbourLimits)
     """What one neighbour may put on us."""
-    epoch_length_s: float | None = None
-    """How long a Sphinx key lives; none: as long as the node."""
-    key_overlap_s: float = 0.0
-    """For how long after its epoch a key still opens packets: the longest round trip or more, if keys rotate."""
+    epoch_length_s: float | None = 3_600.0
+    """How long a Sphinx key lives; none: as long as the node, which is for simulations: replay windows fill up."""
+    key_overlap_s: float | None = None
+    """For how long after its epoch a key still opens packets; none: for the longest round trip, which is the least."""
     replay_capacity: int = 1_000_000
-    """How many packets one key opens; beyond that they are refused."""
+    """How many packets one key opens; beyond that they are refused: 277 a second throughout an hour."""
     delivered_capacity: int = 100_000
     """How many received messages are remembered, so that none is handed over twice."""
 
@@ -87,11 +87,10 @@ def build_mix_node(  # noqa: PLR0913 -- the parts of a node
         generate=packets.generate_key,
         entropy=entropy,
         epoch_length_s=settings.epoch_length_s,
-        overlap_s=settings.key_overlap_s,
+        overlap_s=_overlap_s(settings, law, hops=routes.hops_max),
         replay_capacity=settings.replay_capacity,
         first_serial=first_serial,
     )
-    _check_overlap(settings, law, hops=routes.hops_max)
     planner = Planner(
         node_id=node_id,
         peers=peers,
@@ -150,15 +149,24 @@ def longest_pursuit_s(settings: MixSettings, law: DelayLaw, *, hops: int) -> flo
     return timeouts_s + settings.max_attempts * law.stage_mean_s + settings.no_route_patience_s
 
 
-def _check_overlap(settings: MixSettings, law: DelayLaw, *, hops: int) -> None:
+def _overlap_s(settings: MixSettings, law: DelayLaw, *, hops: int) -> float:
+    """How long a key outlives its epoch; ConfigError if packets under way would find it gone."""
     if settings.epoch_length_s is None:
-        return
+        return 0.0
     least_s = longest_round_trip_s(settings, law, hops=hops)
-    if not settings.key_overlap_s >= least_s:
+    overlap_s = least_s if settings.key_overlap_s is None else settings.key_overlap_s
+    if not overlap_s >= least_s:
         raise ConfigError(
             key="mixnet.key_overlap_s",
-            got=settings.key_overlap_s,
+            got=overlap_s,
             takes=f"at least {ceil(least_s)} s when keys rotate: the longest round trip of {hops} hops each way",
-            hint="packets and reply blocks under way at the end of an epoch are for its key; an epoch lasts at least"
-            " as long as its overlap, and without mixnet.epoch_length_s keys do not rotate",
+            hint="packets and reply blocks under way at the end of an epoch are for its key; without"
+            " mixnet.epoch_length_s keys do not rotate",
         )
+    if overlap_s > settings.epoch_length_s:
+        raise ConfigError(
+            key="mixnet.epoch_length_s",
+            got=settings.epoch_length_s,
+            takes=f"at least {ceil(overlap_s)} s: a key outlives its epoch by that, and a node holds two keys at most",
+        )
+    return overlap_s

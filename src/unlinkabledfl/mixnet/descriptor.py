@@ -23,7 +23,7 @@ way around the checks.
 
 import re
 import struct
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from ipaddress import AddressValueError, IPv4Address, IPv6Address, IPv6Network
 from typing import NamedTuple
@@ -32,7 +32,7 @@ from nacl.bindings import crypto_sign, crypto_sign_open, crypto_sign_seed_keypai
 from nacl.exceptions import BadSignatureError
 
 from unlinkabledfl.errors import ConfigError, DescriptorError, LocalProtocolError
-from unlinkabledfl.sphinx import NodeId
+from unlinkabledfl.sphinx import NodeId, accepts_x25519
 
 VERSION = 1
 ADDRESSES_MAX = 4
@@ -45,7 +45,6 @@ SIGNATURE_LABEL = b"unlinkabledfl/descriptor/v1\x00"
 SIGNATURE_BYTES = 64
 FINGERPRINT_BYTES = 32
 SEED_BYTES = 32
-X25519_KEY_BYTES = 32
 
 _HEAD = struct.Struct(">B32sQIH")
 _TAIL = struct.Struct(">32sQB")
@@ -63,19 +62,6 @@ _DNS_NAME = re.compile(rf"(?:{_LABEL}\.)*(?=[a-z]){_LABEL}", re.IGNORECASE)
 _GLOBAL_IPV6 = IPv6Network("2000::/3")
 _LOCAL_IPV6 = IPv6Network("fc00::/7")
 _LOOPBACK_IPV6 = IPv6Address("::1")
-
-_P = 2**255 - 19
-# Every point whose order divides 8, as the u coordinate that X25519 reduces to: each of them gives the all-zero secret
-# with any private key, so that a sender could not wrap a packet for its owner.
-_LOW_ORDER = frozenset(
-    {
-        0,
-        1,
-        _P - 1,
-        325606250916557431795983626356110631294008115727848805560023387167927233504,
-        39382357235489614581723060781553021112529911719440698176882885853963445705823,
-    }
-)
 
 
 class Precedence(NamedTuple):
@@ -120,11 +106,12 @@ def sign(
         raise LocalProtocolError(f"an Ed25519 seed has {SEED_BYTES} bytes, not {len(signing_key_seed)}")
     if len(fingerprint) != FINGERPRINT_BYTES:
         raise LocalProtocolError(f"a fingerprint has {FINGERPRINT_BYTES} bytes, not {len(fingerprint)}")
+    if not 0 < len(public_key) <= KEY_MAX_BYTES:
+        raise LocalProtocolError(f"a public key has 1 to {KEY_MAX_BYTES} bytes, not {len(public_key)}")
     _check_own_addresses(addresses, allow_loopback=allow_loopback)
     node_id, secret_key = crypto_sign_seed_keypair(signing_key_seed)
     encoded = [address.encode("ascii") for address in addresses]
     try:
-        _check_key(public_key, key_bytes=len(public_key))
         body = b"".join(
             [
                 _HEAD.pack(VERSION, node_id, serial, epoch, len(public_key)),
@@ -133,7 +120,7 @@ def sign(
                 *(bytes([len(address)]) + address for address in encoded),
             ]
         )
-    except (struct.error, DescriptorError) as error:
+    except struct.error as error:
         raise LocalProtocolError(f"not a descriptor: {error}") from error
     return Descriptor(
         node_id=NodeId(node_id),
@@ -156,10 +143,13 @@ def peek(data: bytes) -> tuple[NodeId, Precedence]:
     return NodeId(node_id), Precedence(epoch, serial)
 
 
-def parse(data: bytes, *, now_s: float, allow_loopback: bool, key_bytes: int = X25519_KEY_BYTES) -> Descriptor:
+def parse(
+    data: bytes, *, now_s: float, allow_loopback: bool, accepts_key: Callable[[bytes], bool] = accepts_x25519
+) -> Descriptor:
     """The descriptor that a peer sent; DescriptorError with a cause if it is not one to act on.
 
-    `key_bytes` is the length of a public key in the packet format that this network uses.
+    `accepts_key` is the packet format's say on whether packets can be made for a key. One bad key among the peers would
+    empty every slot whose route it was drawn for, so it has to be known before the peer is.
     """
     _check_length(data)
     version, node_id, serial, epoch, key_length = _HEAD.unpack_from(data)
@@ -175,7 +165,8 @@ def parse(data: bytes, *, now_s: float, allow_loopback: bool, key_bytes: int = X
         raise DescriptorError("stale")
     if valid_until_s > now_s + LIFETIME_MAX_S:
         raise DescriptorError("too_far_ahead")
-    _check_key(public_key, key_bytes=key_bytes)
+    if not accepts_key(public_key):
+        raise DescriptorError("bad_key")
     addresses = _parse_addresses(data[key_end + _TAIL.size : body_end], count=count, allow_loopback=allow_loopback)
     try:
         crypto_sign_open(data[body_end:] + SIGNATURE_LABEL + data[:body_end], node_id)
@@ -240,17 +231,6 @@ def _check_length(data: bytes) -> None:
         raise DescriptorError("too_long")
     if len(data) < _BODY_MIN_BYTES + SIGNATURE_BYTES:
         raise DescriptorError("truncated")
-
-
-def _check_key(public_key: bytes, *, key_bytes: int) -> None:
-    if len(public_key) != key_bytes or not 0 < key_bytes <= KEY_MAX_BYTES:
-        raise DescriptorError("bad_key")
-    if not any(public_key):
-        raise DescriptorError("bad_key")
-    if key_bytes == X25519_KEY_BYTES:
-        u = int.from_bytes(public_key, "little") & ((1 << 255) - 1)
-        if u % _P in _LOW_ORDER:
-            raise DescriptorError("bad_key")
 
 
 def _parse_addresses(data: bytes, *, count: int, allow_loopback: bool) -> tuple[str, ...]:

@@ -33,6 +33,8 @@ class Transit:
 
     next_hop: NodeId
     packet: object
+    via: NodeId | None = None
+    """The neighbour that handed it to us, whose share of the mixer it takes up; None once it has left the mixer."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -72,12 +72,17 @@ _RENEWAL_PAUSE_S = 1.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NeighbourLimits:
-    """What one neighbour may put on us: packets and descriptors a second, and how many at once."""
+    """What one neighbour may put on us: packets and descriptors a second, how many at once, and its share of the mixer.
+
+    The share keeps a neighbour that hands us long-delayed packets from crowding out everybody else's: a mixer that
+    holds one honest packet at a time mixes nothing.
+    """
 
     packets_per_s: float = 500.0
     packets_burst: float = 1_000.0
     descriptors_per_s: float = 50.0
     descriptors_burst: float = 5_000.0
+    transit_share: float = 0.25
     links_max: int = 512
     unsent_max: int = 1_000
 
@@ -85,6 +90,10 @@ class NeighbourLimits:
         for name in ("packets_per_s", "packets_burst", "descriptors_per_s", "descriptors_burst"):
             if not getattr(self, name) >= 1.0:
                 raise ConfigError(key=f"mixnet.limits.{name}", got=getattr(self, name), takes="a number of at least 1")
+        if not 0.0 < self.transit_share <= 1.0:
+            raise ConfigError(
+                key="mixnet.limits.transit_share", got=self.transit_share, takes="a share above 0 and up to 1"
+            )
         for name in ("links_max", "unsent_max"):
             if getattr(self, name) < 1:
                 raise ConfigError(
@@ -95,9 +104,11 @@ class NeighbourLimits:
 class _Neighbour:
     """The budgets of one link."""
 
-    __slots__ = ("descriptors", "packets")
+    __slots__ = ("descriptors", "held", "linked", "packets")
 
     def __init__(self, limits: NeighbourLimits) -> None:
+        self.linked = False
+        self.held = 0  # packets of its that wait in our mixer
         self.packets = TokenBucket(rate_per_s=limits.packets_per_s, burst=limits.packets_burst)
         self.descriptors = TokenBucket(rate_per_s=limits.descriptors_per_s, burst=limits.descriptors_burst)
 
@@ -128,8 +139,11 @@ class MixNode:
         self._keys = keys
         self._delivered = delivered
         self._limits = limits
+        self._longest_delay_s = mixer.longest_delay_s
+        self._share_of_mixer = max(1, int(limits.transit_share * mixer.transit_capacity))
         self._describe = describe
         self._neighbours: dict[NodeId, _Neighbour] = {}
+        self._links = 0
         self._events: deque[MixEvent] = deque()
         self._timer_s: float | None = None
         self._others_timer_s = -inf  # of all machines but the mixer; known once they have settled
@@ -167,21 +181,37 @@ class MixNode:
 
     def link_up(self, peer: NodeId, *, now_s: float) -> bool:
         """An authenticated link to this peer stands; false if we have as many as we take, then close it."""
-        if peer in self._neighbours:
+        neighbour = self._neighbours.get(peer)
+        if neighbour is not None and neighbour.linked:
             return True
-        if len(self._neighbours) >= self._limits.links_max:
+        if self._links >= self._limits.links_max:
             self.counters.add("too_many_links")
             return False
-        self._neighbours[peer] = _Neighbour(self._limits)
+        if neighbour is None:
+            neighbour = self._neighbours[peer] = _Neighbour(self._limits)
+        neighbour.linked = True
+        self._links += 1
         self.peers.link_up(peer, now_s=now_s)
         self._settle(now_s)
         return True
 
     def link_down(self, peer: NodeId, *, now_s: float) -> None:
         """The link to this peer is gone."""
-        self._neighbours.pop(peer, None)
+        neighbour = self._neighbours.get(peer)
+        if neighbour is not None and neighbour.linked:
+            neighbour.linked = False
+            self._links -= 1
+            self._forget_former_neighbours()
         self.peers.link_down(peer, now_s=now_s)
         self._settle(now_s)
+
+    def _forget_former_neighbours(self) -> None:
+        # They are remembered for a while, or hanging up and dialling again would refill their budgets.
+        excess = len(self._neighbours) - self._links - self._limits.links_max
+        if excess > 0:
+            former = [peer for peer, neighbour in self._neighbours.items() if not neighbour.linked]
+            for peer in former[:excess]:
+                del self._neighbours[peer]
 
     def dial_failed(self, peer: NodeId, *, now_s: float) -> None:
         """This peer does not answer at any of its addresses."""
@@ -199,7 +229,7 @@ class MixNode:
     def receive_packet(self, packet: Opaque, *, from_peer: NodeId, now_s: float) -> None:
         """A neighbour handed us a packet. The cheapest check that fails decides; nothing is raised."""
         neighbour = self._neighbours.get(from_peer)
-        if neighbour is None:
+        if neighbour is None or not neighbour.linked:
             self.counters.add("unlinked")
             return
         if not neighbour.packets.take(now_s):
@@ -211,7 +241,7 @@ class MixNode:
             self.counters.add(refusal.cause)
             return
         try:
-            self._act_on(unwrapped, now_s)
+            self._act_on(unwrapped, from_peer, now_s)
         except PacketError as refusal:
             self.counters.add(refusal.cause)
         if isinstance(unwrapped, Relayed):
@@ -222,7 +252,7 @@ class MixNode:
     def receive_control(self, data: bytes, *, from_peer: NodeId, now_s: float) -> None:
         """A neighbour handed us a control message: a descriptor, as there is nothing else."""
         neighbour = self._neighbours.get(from_peer)
-        if neighbour is None:
+        if neighbour is None or not neighbour.linked:
             self.counters.add("unlinked")
             return
         if not neighbour.descriptors.take(now_s):
@@ -274,10 +304,10 @@ class MixNode:
                     raise
         return self._packets.unwrap(packet, key=keys[-1].pair, replays=keys[-1].replays)
 
-    def _act_on(self, unwrapped: Unwrapped, now_s: float) -> None:
+    def _act_on(self, unwrapped: Unwrapped, via: NodeId, now_s: float) -> None:
         match unwrapped:
             case Relayed(next_hop, delay_s, packet):
-                self._relay(next_hop, packet, delay_s, "relayed", now_s)
+                self._relay(Transit(next_hop, packet, via), delay_s, "relayed", now_s)
             case Delivered(delay_s, envelope):
                 match envelope:
                     case Message(message_id, data, surb):
@@ -286,10 +316,10 @@ class MixNode:
                             self._events.append(MessageReceived(message_id=message_id, data=data))
                         else:
                             self.counters.add("received_again")
-                        self._acknowledge(surb, delay_s, now_s)
+                        self._acknowledge(surb, delay_s, via, now_s)
                     case Drop(surb):
                         self.counters.add("received_cover")
-                        self._acknowledge(surb, delay_s, now_s)
+                        self._acknowledge(surb, delay_s, via, now_s)
                     case Loop(loop_id):
                         self._outgoing.receive_loop(loop_id)
                     case _:
@@ -299,16 +329,24 @@ class MixNode:
             case _:
                 assert_never(unwrapped)
 
-    def _acknowledge(self, surb: Opaque, delay_s: float, now_s: float) -> None:
+    def _acknowledge(self, surb: Opaque, delay_s: float, via: NodeId, now_s: float) -> None:
         next_hop, packet = self._packets.acknowledge(surb)
-        self._relay(next_hop, packet, delay_s, "acknowledged", now_s)
+        self._relay(Transit(next_hop, packet, via), delay_s, "acknowledged", now_s)
 
-    def _relay(self, next_hop: NodeId, packet: Opaque, delay_s: float, counter: str, now_s: float) -> None:
+    def _relay(self, item: Transit, delay_s: float, counter: str, now_s: float) -> None:
         # The sender chose the next hop; it shall not make us dial whom nobody has ever heard of, or ourselves.
+        next_hop = item.next_hop
         if next_hop == self.node_id or not (next_hop in self._neighbours or self.peers.knows(next_hop)):
             raise PacketError("unknown_next_hop")
-        if not self.mixer.submit_transit(Transit(next_hop, packet), delay_s=delay_s, now_s=now_s):
+        if delay_s > self._longest_delay_s:
+            raise PacketError("delay_too_long")
+        neighbour = self._neighbours.get(item.via) if item.via is not None else None
+        if neighbour is not None and neighbour.held >= self._share_of_mixer:
+            raise PacketError("transit_share_used_up")
+        if not self.mixer.submit_transit(item, delay_s=delay_s, now_s=now_s):
             raise PacketError("transit_full")
+        if neighbour is not None:
+            neighbour.held += 1
         self.counters.add(counter)
 
     # -- the machines inside ------------------------------------------------------------------------------------
@@ -371,6 +409,9 @@ class MixNode:
         """Follow an event of the mixer; true if another machine was called."""
         item = event.item
         if isinstance(item, Transit):
+            neighbour = self._neighbours.get(item.via) if item.via is not None else None
+            if neighbour is not None and neighbour.held:
+                neighbour.held -= 1
             self._events.append(SendPacket(to=item.next_hop, packet=item.packet))
             return False
         if isinstance(event, Scheduled):

@@ -161,7 +161,12 @@ class Outgoing:
         message_id, itinerary = prepared.message_id, prepared.itinerary
         if message_id is None:
             self.probes.sent(
-                prepared.receipt, prepared.kind, itinerary.peers, timeout_s=itinerary.timeout_s, now_s=now_s
+                prepared.receipt,
+                prepared.kind,
+                itinerary.peers,
+                secret=prepared.secret,
+                timeout_s=itinerary.timeout_s,
+                now_s=now_s,
             )
             self._counters.add(f"sent_{prepared.kind}_cover")
         else:
@@ -177,8 +182,8 @@ class Outgoing:
 
     def receive_reply(self, surb_id: bytes, body: Opaque, *, now_s: float) -> None:
         """A reply block of ours returned, or one that claims to be."""
-        if self.probes.returned(surb_id):
-            self._counters.add("ack_cover")
+        if surb_id in self.probes:
+            self._receive_cover_reply(surb_id, body)
             return
         receipt = self._receipts.pop(surb_id, None)
         if receipt is not None:
@@ -191,6 +196,17 @@ class Outgoing:
                 return
             self._events.append(RouteJudged(relays=receipt.relays, good=True, sent_at_s=receipt.sent_at_s))
         self._counters.add(self._retransmitter.receive_ack(surb_id, now_s=now_s))
+
+    def _receive_cover_reply(self, surb_id: bytes, body: Opaque) -> None:
+        # Opened like a message's: or a relay could spoil every reply, and clear itself with those of cover.
+        try:
+            self._packets.open_acknowledgement(self.probes.secret(surb_id), body)
+        except PacketError as refusal:
+            self._counters.add(refusal.cause)
+            self.probes.spoilt(surb_id)
+        else:
+            self.probes.returned(surb_id)
+            self._counters.add("ack_cover")
 
     def receive_loop(self, loop_id: bytes) -> None:
         """Loop cover came back, or something that claims to be."""
@@ -270,9 +286,9 @@ class Outgoing:
 
     def _build_drop(self) -> _Prepared:
         itinerary = self._planner.to_anybody()
-        surb, surb_id, _ = self._packets.make_surb(itinerary.back, entropy=self._entropy)
+        surb, surb_id, secret = self._packets.make_surb(itinerary.back, entropy=self._entropy)
         packet = self._packets.wrap(itinerary.path, Drop(surb), entropy=self._entropy)
-        return _Prepared(itinerary, packet, surb_id)
+        return _Prepared(itinerary, packet, surb_id, secret=secret)
 
     def _build_loop(self) -> _Prepared:
         itinerary = self._planner.loop()

@@ -79,6 +79,9 @@ class PacketFormat(Protocol):
     def generate_key(self, entropy: Entropy) -> Opaque:
         """A fresh private key with `.public_bytes`."""
 
+    def accepts_key(self, public_key: bytes) -> bool:
+        """Whether packets can be made for this public key of somebody else's."""
+
     def make_surb(self, path: Sequence[Hop], *, entropy: Entropy) -> tuple[Opaque, bytes, Opaque]:
         """A reply block along `path` (we are its last hop), its id, and the secret that opens its reply."""
 

@@ -34,7 +34,7 @@ to herd our routes to the few relays that it likes.
 """
 
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from enum import StrEnum
@@ -43,9 +43,9 @@ from types import MappingProxyType
 from typing import TypeAlias
 
 from unlinkabledfl.errors import ConfigError, DescriptorError, LocalProtocolError
-from unlinkabledfl.mixnet.descriptor import X25519_KEY_BYTES, Descriptor, parse, peek
+from unlinkabledfl.mixnet.descriptor import Descriptor, parse, peek
 from unlinkabledfl.mixnet.limits import Deadlines
-from unlinkabledfl.sphinx import NodeId
+from unlinkabledfl.sphinx import NodeId, accepts_x25519
 
 _STRIKES_MAX = 32
 
@@ -100,7 +100,7 @@ PeerEvent: TypeAlias = PeerAdded | PeerUpdated | PeerRemoved | PeerRestored | Se
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PeerSettings:
-    """The settings of a peer view; `key_bytes` is the length of a public key in the network's packet format."""
+    """The settings of a peer view."""
 
     capacity: int = 4096
     suspicion_bound: int = 3
@@ -109,7 +109,6 @@ class PeerSettings:
     offer_batch: int = 16
     offer_interval_s: float = 1.0
     allow_loopback: bool = False
-    key_bytes: int = X25519_KEY_BYTES
 
     def __post_init__(self) -> None:
         """ConfigError for what cannot work."""
@@ -168,12 +167,20 @@ class PeerView:
     """The peers of one node. Satisfies the routes' `Peers`; a node is no peer of its own: never routable."""
 
     __slots__ = (
-        "_avoided", "_descriptors", "_directory", "_events", "_links", "_own",
+        "_accepts_key", "_avoided", "_descriptors", "_directory", "_events", "_links", "_own",
         "_own_id", "_peers", "_routable", "_settings", "_strangers", "_timers",
     )  # fmt: skip
 
-    def __init__(self, *, own_id: NodeId, settings: PeerSettings, directory: Directory = _NOBODY) -> None:
+    def __init__(
+        self,
+        *,
+        own_id: NodeId,
+        settings: PeerSettings,
+        directory: Directory = _NOBODY,
+        accepts_key: Callable[[bytes], bool] = accepts_x25519,
+    ) -> None:
         self._own_id = own_id
+        self._accepts_key = accepts_key
         self._settings = settings
         self._directory = directory
         self._own: Descriptor | None = None
@@ -271,7 +278,7 @@ class PeerView:
         elif precedence <= known.precedence:
             raise DescriptorError("stale_epoch")
         settings = self._settings
-        descriptor = parse(data, now_s=now_s, allow_loopback=settings.allow_loopback, key_bytes=settings.key_bytes)
+        descriptor = parse(data, now_s=now_s, allow_loopback=settings.allow_loopback, accepts_key=self._accepts_key)
         self._accept(descriptor, from_peer=from_peer, now_s=now_s)
         return True
 

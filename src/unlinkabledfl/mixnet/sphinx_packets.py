@@ -34,6 +34,9 @@ class SphinxPackets:
     def generate_key(self, entropy: Entropy) -> PrivateKey:
         return self._codec.generate_key(entropy)
 
+    def accepts_key(self, public_key: bytes) -> bool:
+        return self._codec.accepts_key(public_key)
+
     def make_surb(self, path: Sequence[Hop], *, entropy: Entropy) -> tuple[Surb, bytes, SurbKeys]:
         surb, keys = self._codec.make_surb(path, entropy=entropy)
         return surb, keys.surb_id, keys

@@ -52,7 +52,7 @@ class MixnetPlan:
 
     topology: Topology
     packets: PacketFormat
-    mix: MixSettings = field(default_factory=MixSettings)
+    mix: MixSettings = field(default_factory=lambda: MixSettings(epoch_length_s=None))
     peers: PeerSettings = field(default_factory=PeerSettings)
     route: RouteName = RouteName.OVERLAY
     path_length: int = 2
@@ -81,7 +81,9 @@ class Mixnet:
         """Return the node at this index in this life, not started."""
         plan = self._plan
         node_id = self.node_ids[index]
-        view = PeerView(own_id=node_id, settings=plan.peers, directory=self.directory)
+        view = PeerView(
+            own_id=node_id, settings=plan.peers, directory=self.directory, accepts_key=plan.packets.accepts_key
+        )
         routes = self._shared_routes or OverlayRoutes(peers=view, path_length=plan.path_length)
 
         def describe(key: KeyRotated, now_s: float) -> Descriptor:
@@ -105,6 +107,7 @@ class Mixnet:
             destinations=self._destinations(node_id, routes),
             entropy=entropy,
             first_serial=serial << 32,
+            view_is_complete=plan.introduced and plan.route is RouteName.OVERLAY,
             describe=None if untold else describe,
         )
 

@@ -23,6 +23,7 @@ from unlinkabledfl.mixnet.packets import (
 )
 from unlinkabledfl.sphinx import Entropy, Geometry, Hop, NodeId, ReplayFilter
 
+_KEY_BYTES = 32
 _TAG_BYTES = 16
 _SURB_ID_BYTES = 32
 
@@ -77,7 +78,11 @@ class SealedPackets:
 
     def generate_key(self, entropy: Entropy) -> SealedKey:
         """Return a fresh key."""
-        return SealedKey(entropy(32))
+        return SealedKey(entropy(_KEY_BYTES))
+
+    def accepts_key(self, public_key: bytes) -> bool:
+        """Any key will do that has the right length."""
+        return len(public_key) == _KEY_BYTES
 
     def make_surb(self, path: Sequence[Hop], *, entropy: Entropy) -> tuple[SealedSurb, bytes, bytes]:
         """Return a reply block along `path` (we are its last hop), its id, and the secret that opens its reply."""

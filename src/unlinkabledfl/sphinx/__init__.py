@@ -2,6 +2,7 @@
 
 from unlinkabledfl.sphinx.codec import Sphinx
 from unlinkabledfl.sphinx.geometry import MAX_DELAY_US, Geometry
+from unlinkabledfl.sphinx.keylayers.x25519 import accepts_x25519
 from unlinkabledfl.sphinx.surb import Surb, SurbKeys
 from unlinkabledfl.sphinx.types import (
     Deliver,
@@ -30,4 +31,5 @@ __all__ = [
     "Surb",
     "SurbKeys",
     "Unwrapped",
+    "accepts_x25519",
 ]

@@ -8,7 +8,7 @@
     packet --slot says reply-----------> Reply, unwrapped
 
 Invariant: nothing of a packet is decrypted before its MAC holds, and no replay tag is stored before either; a forgery
-costs one multiplication (two where eight lanes are in use) and leaves no trace.
+costs one multiplication (two in a batch on eight lanes) and leaves no trace.
 """
 
 from collections.abc import Sequence
@@ -70,7 +70,7 @@ def choose_multiplier(backend: str) -> Multiplier:
     )
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, repr=False)
 class _Opened:
     """A packet whose header is authentic and new."""
 
@@ -86,7 +86,7 @@ class _Opened:
 
 
 class Sphinx:
-    """The codec of one geometry. It keeps no packet's state, and threads may share it."""
+    """The codec of one geometry. It keeps no packet's state, so threads may share it, but not a replay window."""
 
     def __init__(self, geometry: Geometry, *, backend: str = "auto") -> None:
         self.geometry = geometry
@@ -105,6 +105,10 @@ class Sphinx:
     def generate_key(self, entropy: Entropy) -> PrivateKey:
         """A fresh key of this geometry's layer."""
         return generate_key(self._layer, entropy)
+
+    def accepts_key(self, public_key: bytes) -> bool:
+        """Whether packets can be made for this public key of somebody else's."""
+        return self._layer.accepts(public_key)
 
     # -- sending ------------------------------------------------------------------------------------------------
 
@@ -196,7 +200,7 @@ class Sphinx:
         self._check_length(packet)
         element = packet[: self._element_bytes]
         (secret,) = self._layer.secrets(key, (element,), _EXACT)
-        opened = self._open(packet, element, secret, key, replays)
+        opened = self._open(packet, element, secret, key, replays, _EXACT)
         if opened.command != Command.FORWARD:
             return self._keep(opened)
         next_elements = self._layer.next_elements((element,), (opened.keys.blind,), (opened.carried,), _EXACT)
@@ -207,15 +211,17 @@ class Sphinx:
     ) -> list[Unwrapped | PacketError]:
         """The same for several: one result a packet, in their order, what it is or why it was refused."""
         elements = [packet[: self._element_bytes] for packet in packets if len(packet) == self._packet_bytes]
-        secrets = iter(self._layer.secrets(key, elements, self._multiplier))
+        multiplier = self._multiplier if len(elements) > 1 else _EXACT
+        secrets = iter(self._layer.secrets(key, elements, multiplier))
         results: list[Unwrapped | PacketError | _Opened] = []
         for packet in packets:
             try:
                 self._check_length(packet)
-                opened = self._open(packet, packet[: self._element_bytes], next(secrets), key, replays)
+                opened = self._open(packet, packet[: self._element_bytes], next(secrets), key, replays, multiplier)
                 results.append(opened if opened.command == Command.FORWARD else self._keep(opened))
             except PacketError as refusal:
-                results.append(refusal)
+                # A traceback would keep alive what the frames hold: keys, and every packet of the batch.
+                results.append(refusal.with_traceback(None))
         to_forward = [result for result in results if isinstance(result, _Opened)]
         next_elements = iter(
             self._layer.next_elements(
@@ -231,15 +237,21 @@ class Sphinx:
         if len(packet) != self._packet_bytes:
             raise PacketError("bad_length", f"got {len(packet)} bytes, takes {self._packet_bytes}")
 
-    def _open(
-        self, packet: bytes, element: bytes, secret: bytes | None, key: PrivateKey, replays: ReplayFilter
+    def _open(  # noqa: PLR0917 -- the one step that both ways of unwrapping share
+        self,
+        packet: bytes,
+        element: bytes,
+        secret: bytes | None,
+        key: PrivateKey,
+        replays: ReplayFilter,
+        multiplier: Multiplier,
     ) -> _Opened:
         beta = packet[self._element_bytes : self._mac_at]
         mac = packet[self._mac_at : self._body_at]
         keys = self._authentic(secret, element, beta, mac, key)
-        if keys is None and self._multiplier is not _EXACT:
-            # The lanes are wrong on some points of special form, and whoever sends one must not find out from what we
-            # do: nothing is refused before the exact multiplication has had its say.
+        if keys is None and multiplier is not _EXACT:
+            # The lanes are wrong on some points of special form, and whoever sends one must not find out from a
+            # refusal: nothing is refused before the exact multiplication has had its say.
             (secret,) = self._layer.secrets(key, (element,), _EXACT)
             keys = self._authentic(secret, element, beta, mac, key)
         if keys is None:

@@ -8,8 +8,8 @@ them; so the extra names `intel-cmplr-lib-rt` too, and those files are loaded fi
 Which processor will do is for the library to say (`mbx_is_crypto_mb_applicable`, `mbx_get_algo_info`): AMD's recent
 ones do as well. Before its first use it must reproduce a test vector of RFC 7748 in every lane.
 
-Invariant: results are right on all but points of special form. The library (2026.2.0) errs on some u-coordinates, such as
-those just below the prime or 2^90 - 1; among millions of random points not one differs. So nothing may be refused on
+Invariant: results are right on all but points of special form. The library (2026.2.0) errs on some u-coordinates, such
+as those just below the prime or 2^90 - 1; among millions of random points not one differs. So nothing may be refused on
 the word of this module alone: the codec multiplies again, exactly, before it refuses a packet
 (docs/decisions/0003-eight-lanes.md). Points of small order never reach the library; their result is zeros, which the
 caller refuses.
@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Final
 
 from unlinkabledfl.errors import LocalProtocolError
+from unlinkabledfl.sphinx.small_order import PRIME, SMALL_ORDER_U
 
 __all__ = ["MultiBufferX25519", "load", "why_unavailable"]
 
@@ -45,15 +46,8 @@ _RIGHT_LENGTH: Final = frozenset({_KEY_BYTES})
 
 def _encodings_of_small_order() -> frozenset[bytes]:
     """Return every 32 bytes that decode to a point whose order divides 8, on the curve or on its twist."""
-    prime = 2**255 - 19
-    # Order 8, on the curve. The others are 0, 1 and -1.
-    eight = (
-        325606250916557431795983626356110631294008115727848805560023387167927233504,
-        39382357235489614581723060781553021112529911719440698176882885853963445705823,
-    )
-    canonical = (0, 1, prime - 1, *eight)
     # X25519 ignores the top bit and reduces what lies between the prime and 2^255.
-    values = {value + extra for value in canonical for extra in (0, prime) if value + extra < 2**255}
+    values = {value + extra for value in SMALL_ORDER_U for extra in (0, PRIME) if value + extra < 2**255}
     return frozenset((value + high).to_bytes(_KEY_BYTES, "little") for value in values for high in (0, 2**255))
 
 

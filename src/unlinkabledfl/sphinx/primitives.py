@@ -31,6 +31,10 @@ class HopKeys(NamedTuple):
     replay_tag: bytes
     payload: bytes
 
+    def __repr__(self) -> str:
+        """Keys are not for logs."""
+        return "HopKeys(…)"
+
 
 def derive_hop_keys(context: bytes, secret: bytes, element: bytes, public_key: bytes) -> HopKeys:
     """The keys of one hop (docs/packet.md §3)."""

@@ -36,6 +36,6 @@ class Surb:
 class SurbKeys:
     """What opens the reply. Forget it after its first use."""
 
-    surb_id: bytes
+    surb_id: bytes = field(repr=False)
     seed: bytes = field(repr=False)
     hop_keys: tuple[bytes, ...] = field(repr=False)

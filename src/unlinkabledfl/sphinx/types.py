@@ -50,7 +50,7 @@ class Deliver:
     """For us. `delay_us` is how long to hold the acknowledgement."""
 
     delay_us: int
-    payload: bytes
+    payload: bytes = field(repr=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,6 +2,7 @@
 
 import random
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from typing import Any
 
 from nacl.bindings import crypto_sign_seed_keypair
@@ -147,8 +148,9 @@ def hops(nodes: Iterable[MixNode]) -> list[Hop]:
     return [Hop(node.node_id, node.public_key) for node in nodes]
 
 
-def packet_for(*path: MixNode, envelope: Envelope, seed: int = 7) -> bytes:
-    return PACKETS.wrap(hops(path), envelope, entropy=entropy(seed))
+def packet_for(*path: MixNode, envelope: Envelope, seed: int = 7, delay_us: int = 0) -> bytes:
+    held = [replace(hop, delay_us=delay_us) for hop in hops(path)]
+    return PACKETS.wrap(held, envelope, entropy=entropy(seed))
 
 
 def payload_for(*path: MixNode, payload: bytes, seed: int = 7) -> bytes:

@@ -74,7 +74,8 @@ def test_keys_that_rotate_need_an_overlap_of_the_longest_round_trip(overlap_s: f
 
 def test_an_overlap_that_is_long_enough_is_taken() -> None:
     build(MixSettings(epoch_length_s=900.0, key_overlap_s=151.0))
-    build(MixSettings(key_overlap_s=0.0))
+    build(MixSettings(epoch_length_s=None, key_overlap_s=0.0))
+    build(MixSettings())
 
 
 @pytest.mark.parametrize(
@@ -86,13 +87,14 @@ def test_an_overlap_that_is_long_enough_is_taken() -> None:
         (lambda: build(MixSettings(replay_capacity=0)), "mixnet.replay_capacity"),
         (lambda: build(MixSettings(delivered_capacity=0)), "mixnet.delivered_capacity"),
         (lambda: build(MixSettings(epoch_length_s=0.0)), "mixnet.epoch_length_s"),
-        (lambda: build(MixSettings(epoch_length_s=200.0, key_overlap_s=201.0)), "mixnet.key_overlap_s"),
+        (lambda: build(MixSettings(epoch_length_s=200.0, key_overlap_s=201.0)), "mixnet.epoch_length_s"),
         (lambda: build(path_length=0), "mixnet.path_length"),
         (lambda: OutboxSettings(outbox_size=0), "mixnet.outbox_size"),
         (lambda: OutboxSettings(delay_mean_s=-0.1), "mixnet.delay_mean_s"),
         (lambda: PoissonSettings(delay_mean_s=-0.1), "mixnet.delay_mean_s"),
         (lambda: NeighbourLimits(packets_per_s=0.0), "mixnet.limits.packets_per_s"),
         (lambda: NeighbourLimits(links_max=0), "mixnet.limits.links_max"),
+        (lambda: NeighbourLimits(transit_share=0.0), "mixnet.limits.transit_share"),
     ],
 )
 def test_what_cannot_work_is_refused_by_its_key(make: Any, key: str) -> None:

@@ -204,10 +204,42 @@ def test_a_flood_ends_at_the_bucket_of_its_neighbour_only() -> None:
 
 def test_a_full_transit_queue_refuses_and_keeps_its_bound() -> None:
     network = Network(settings=MixSettings(mixer=HELD))
-    packets = [packet_for(network[1], network[3], envelope=LOOP, seed=seed) for seed in range(3)]
+    packets = [packet_for(network[1], network[3], envelope=LOOP, seed=seed) for seed in range(2)]
 
-    assert receive(network[1], *packets) == {"relayed": 1, "transit_full": 2}
+    assert receive(network[1], packets[0]) == {"relayed": 1}
+    assert receive(network[1], packets[1], by=identity(3)) == {"transit_full": 1}
     assert network[1].mixer.transit_waiting == 1
+
+
+def test_one_neighbour_cannot_fill_the_mixer_with_what_it_hands_us() -> None:
+    network = Network(settings=MixSettings(mixer=PoissonSettings(transit_capacity=8, cover=False)))
+    packets = [packet_for(network[1], network[3], envelope=LOOP, seed=seed) for seed in range(4)]
+
+    assert receive(network[1], *packets[:3]) == {"relayed": 2, "transit_share_used_up": 1}
+    assert receive(network[1], packets[3], by=identity(3)) == {"relayed": 1}
+
+    network[1].handle_timer(now_s=1_000.0)
+    again = [packet_for(network[1], network[3], envelope=LOOP, seed=seed) for seed in range(5, 8)]
+    assert receive(network[1], *again, now_s=1_000.0) == {"relayed": 2, "transit_share_used_up": 1}
+
+
+def test_hanging_up_and_dialling_again_renews_no_budget() -> None:
+    limits = NeighbourLimits(packets_per_s=1.0, packets_burst=3.0)
+    network = Network(settings=MixSettings(mixer=OFF, limits=limits))
+    assert receive(network[1], *[b""] * 3) == {"bad_length": 3}
+
+    network[1].link_down(NEIGHBOUR, now_s=0.0)
+    network[1].link_up(NEIGHBOUR, now_s=0.0)
+
+    assert receive(network[1], b"") == {"flooded": 1}
+
+
+def test_a_delay_that_no_honest_sender_asks_for_is_refused() -> None:
+    network = Network(settings=MixSettings(mixer=PoissonSettings(delay_mean_s=0.5, cover=False)))
+    patient = packet_for(network[1], network[3], envelope=LOOP, seed=1, delay_us=9_999_000)
+    too_patient = packet_for(network[1], network[3], envelope=LOOP, seed=2, delay_us=10_001_000)
+
+    assert receive(network[1], patient, too_patient) == {"relayed": 1, "delay_too_long": 1}
 
 
 def test_a_message_is_handed_over_even_if_its_acknowledgement_finds_no_room() -> None:
@@ -215,7 +247,8 @@ def test_a_message_is_handed_over_even_if_its_acknowledgement_finds_no_room() ->
     me, other, third = network[1], network[2], network[3]
     first, second = (packet_for(me, envelope=message(other, third, number=n), seed=n) for n in (1, 2))
 
-    assert receive(me, first, second) == {"received_message": 2, "acknowledged": 1, "transit_full": 1}
+    assert receive(me, first) == {"received_message": 1, "acknowledged": 1}
+    assert receive(me, second, by=identity(3)) == {"received_message": 1, "transit_full": 1}
     assert len([event for event in drain(me) if isinstance(event, MessageReceived)]) == 2
 
 

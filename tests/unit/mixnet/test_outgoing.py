@@ -159,7 +159,7 @@ def test_cover_that_returns_clears_its_route_and_cover_that_does_not_blames_it()
     drop = sender.slot(DROP, now_s=1.0)
     sender.slot(LOOP, now_s=1.0)
 
-    sender.machine.receive_reply(surb_id(drop), b"", now_s=2.0)
+    sender.machine.receive_reply(surb_id(drop), surb_id(drop), now_s=2.0)
     sender.machine.receive_loop(b"never sent")
     sender.machine.handle_timer(now_s=100.0)
 
@@ -167,6 +167,16 @@ def test_cover_that_returns_clears_its_route_and_cover_that_does_not_blames_it()
     assert sender.counters.as_dict() == {
         "ack_cover": 1, "loop_unknown": 1, "lost_loop_cover": 1, "sent_drop_cover": 1, "sent_loop_cover": 1,
     }  # fmt: skip
+
+
+def test_a_reply_to_cover_that_was_changed_on_its_way_blames_its_route_like_one_to_a_message() -> None:
+    sender = Sender()
+    drop = sender.slot(DROP, now_s=1.0)
+
+    sender.machine.receive_reply(surb_id(drop), b"mauled", now_s=2.0)
+
+    assert [judged(event) for event in sender.drain()] == [False]
+    assert sender.counters.as_dict() == {"bad_reply": 1, "lost_drop_cover": 1, "sent_drop_cover": 1}
 
 
 class World(RuleBasedStateMachine):

@@ -76,3 +76,13 @@ def test_each_probe_ends_exactly_once_and_only_live_ones_are_remembered(steps: l
     probes.handle_timer(now_s=now_s + 100)
     assert ended + len(drain(probes)) == sent
     assert len(probes) == 0
+
+
+def test_a_reply_that_was_changed_on_its_way_is_a_lost_probe() -> None:
+    probes = under_way()
+
+    probes.spoilt(b"p")
+    probes.handle_timer(now_s=9.0)
+
+    assert drain(probes) == [ProbeLost(kind=CoverKind.LOOP, relays=RELAYS, sent_at_s=1.0)]
+    assert not probes.returned(b"p")

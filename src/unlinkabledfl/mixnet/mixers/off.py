@@ -15,6 +15,7 @@ Invariant: what is accepted is released, and released at once unless its link re
 refused count against the bound for transit, so dead links turn into refusals instead of a queue without end.
 """
 
+import math
 from collections import deque
 from dataclasses import dataclass
 
@@ -58,6 +59,11 @@ class Off:
         return self._settings.own_capacity
 
     @property
+    def transit_capacity(self) -> int:
+        """How many packets of others, and acknowledgements, may wait."""
+        return self._settings.transit_capacity
+
+    @property
     def own_waiting(self) -> int:
         """How many messages of our own wait for the start."""
         return self._own_waiting
@@ -66,6 +72,11 @@ class Off:
     def transit_waiting(self) -> int:
         """How many packets wait for the start, or for their link after it refused them."""
         return len(self._held) - self._own_waiting
+
+    @property
+    def longest_delay_s(self) -> float:
+        """Infinite: what senders ask for is not heard here."""
+        return math.inf
 
     def hop_delay_s(self, draw: Draw) -> float:
         """Return 0: nothing is delayed."""

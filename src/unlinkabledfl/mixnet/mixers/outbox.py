@@ -31,6 +31,7 @@ Two more decisions:
   up. A starved CPU slows emission down; it never makes two releases out of one gap.
 """
 
+import math
 from collections import deque
 from dataclasses import dataclass
 
@@ -115,6 +116,11 @@ class Outbox:
         return self._settings.own_capacity
 
     @property
+    def transit_capacity(self) -> int:
+        """How many packets of others, and acknowledgements, may wait."""
+        return self._settings.transit_capacity
+
+    @property
     def own_waiting(self) -> int:
         """How many messages of our own wait in the queue; those in the outbox wait no more."""
         return self._own_waiting
@@ -128,6 +134,11 @@ class Outbox:
     def in_outbox(self) -> int:
         """How many items the outbox holds, cover and the next to leave included: at most `outbox_size`."""
         return len(self._outbox) + (self._next_item is not None)
+
+    @property
+    def longest_delay_s(self) -> float:
+        """Infinite: what senders ask for is not heard here."""
+        return math.inf
 
     def hop_delay_s(self, draw: Draw) -> float:
         """Return 0: here a relay's own schedule delays, not the sender's wish."""

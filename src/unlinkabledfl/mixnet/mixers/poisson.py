@@ -40,6 +40,7 @@ from unlinkabledfl.mixnet.items import Cover, CoverKind, OwnMessage, Transit
 from unlinkabledfl.mixnet.mixers._checks import check_capacities, check_rate, check_seconds, check_switch
 from unlinkabledfl.mixnet.mixers.protocol import RETRY_PAUSE_S, MixerEvent, Released, Scheduled
 
+_LONGEST_IN_MEANS = 20.0
 _LARGEST_DELAY_MEAN_S = 100.0
 
 
@@ -114,6 +115,11 @@ class Poisson:
         return self._settings.own_capacity
 
     @property
+    def transit_capacity(self) -> int:
+        """How many packets of others, and acknowledgements, may wait."""
+        return self._settings.transit_capacity
+
+    @property
     def own_waiting(self) -> int:
         """How many messages of our own wait; the one for which the next tick is decided waits no more."""
         return len(self._own)
@@ -123,9 +129,14 @@ class Poisson:
         """How many packets, those given back included, are held."""
         return len(self._held)
 
+    @property
+    def longest_delay_s(self) -> float:
+        """Twenty times the mean: one draw in five hundred million is longer, and is cut."""
+        return _LONGEST_IN_MEANS * self._settings.delay_mean_s
+
     def hop_delay_s(self, draw: Draw) -> float:
         """Draw the delay that this node, as a sender, asks of one hop."""
-        return draw.exponential(self._settings.delay_mean_s)
+        return min(draw.exponential(self._settings.delay_mean_s), self.longest_delay_s)
 
     def start(self, *, now_s: float) -> None:
         """Begin both streams."""

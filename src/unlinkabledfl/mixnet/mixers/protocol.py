@@ -53,12 +53,20 @@ class Mixer(Protocol):
         """How many messages of our own may wait: the window that the learner writes into."""
 
     @property
+    def transit_capacity(self) -> int:
+        """How many packets of others, and acknowledgements, may wait."""
+
+    @property
     def own_waiting(self) -> int:
         """How many messages of our own wait for their turn."""
 
     @property
     def transit_waiting(self) -> int:
         """How many packets wait for their turn: those of others, acknowledgements, and those given back."""
+
+    @property
+    def longest_delay_s(self) -> float:
+        """The longest delay that an honest sender under this strategy asks for; infinite if nobody listens to it."""
 
     def hop_delay_s(self, draw: Draw) -> float:
         """Draw the delay that a sender under this strategy writes into the header for one hop."""

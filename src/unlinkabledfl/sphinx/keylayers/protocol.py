@@ -36,6 +36,9 @@ class KeyLayer(Protocol):
     def public_key_bytes(self) -> int:
         """The length of a node's public key."""
 
+    def accepts(self, public_key: bytes) -> bool:
+        """Whether packets can be made for this public key; a peer's word is not enough."""
+
     def load(self, private_bytes: bytes) -> PrivateKey:
         """A key from its 32 private bytes."""
 

@@ -7,14 +7,17 @@ leaves as it is, so that each hop costs the sender two multiplications whatever 
 """
 
 from collections.abc import Sequence
+from hmac import compare_digest
 
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
 from unlinkabledfl.errors import LocalProtocolError, PacketError
 from unlinkabledfl.sphinx.keylayers.protocol import Derive, SenderHop
 from unlinkabledfl.sphinx.multiplier import SMALL_ORDER, Multiplier
+from unlinkabledfl.sphinx.small_order import is_small_order
 from unlinkabledfl.sphinx.types import PrivateKey
 
+_KEY_BYTES = 32
 _ORDER_TIMES_EIGHT = 8 * ((1 << 252) + 27742317777372353535851937790883648493)
 _LOW = 1 << 254
 _HIGH = 1 << 255
@@ -24,6 +27,11 @@ def load_x25519(private_bytes: bytes) -> PrivateKey:
     """Parse once what every packet of an epoch is multiplied with."""
     handle = X25519PrivateKey.from_private_bytes(private_bytes)
     return PrivateKey(private_bytes, handle.public_key().public_bytes_raw(), handle)
+
+
+def accepts_x25519(public_key: bytes) -> bool:
+    """Whether these are 32 bytes of a point that shares secrets."""
+    return len(public_key) == _KEY_BYTES and not is_small_order(public_key)
 
 
 def clamped(scalar: bytes) -> int:
@@ -54,6 +62,9 @@ class BlindedX25519:
     carried_bytes = 0
     public_key_bytes = 32
 
+    def accepts(self, public_key: bytes) -> bool:
+        return accepts_x25519(public_key)
+
     def load(self, private_bytes: bytes) -> PrivateKey:
         return load_x25519(private_bytes)
 
@@ -72,7 +83,7 @@ class BlindedX25519:
             elements = multiplier.public_keys(encoded)
             shared = multiplier.x25519(encoded, keys)
             for index, element, secret, public_key in zip(live, elements, shared, keys, strict=True):
-                if secret == SMALL_ORDER:
+                if compare_digest(secret, SMALL_ORDER):
                     raise PacketError("bad_public_key", "a hop's public key is a point of small order")
                 hop_keys = derive(secret, element, public_key)
                 result[index].append((element, hop_keys))
@@ -81,7 +92,7 @@ class BlindedX25519:
         return result
 
     def secrets(self, key: PrivateKey, elements: Sequence[bytes], multiplier: Multiplier) -> list[bytes | None]:
-        return [None if secret == SMALL_ORDER else secret for secret in multiplier.shared(key, elements)]
+        return [None if compare_digest(secret, SMALL_ORDER) else secret for secret in multiplier.shared(key, elements)]
 
     def next_elements(
         self,

@@ -2,11 +2,12 @@
 
 from collections.abc import Sequence
 from hashlib import shake_256
+from hmac import compare_digest
 
 from unlinkabledfl.errors import PacketError
 from unlinkabledfl.sphinx.keylayers.kem import CarriedElements
 from unlinkabledfl.sphinx.keylayers.protocol import Derive, SenderHop
-from unlinkabledfl.sphinx.keylayers.x25519 import load_x25519
+from unlinkabledfl.sphinx.keylayers.x25519 import accepts_x25519, load_x25519
 from unlinkabledfl.sphinx.multiplier import SMALL_ORDER, Multiplier
 from unlinkabledfl.sphinx.types import PrivateKey
 
@@ -25,6 +26,9 @@ class X25519Kem(CarriedElements):
     carried_bytes = 32
     public_key_bytes = 32
 
+    def accepts(self, public_key: bytes) -> bool:
+        return accepts_x25519(public_key)
+
     def load(self, private_bytes: bytes) -> PrivateKey:
         return load_x25519(private_bytes)
 
@@ -40,11 +44,14 @@ class X25519Kem(CarriedElements):
         for element, shared, public_key in zip(
             multiplier.public_keys(scalars), multiplier.x25519(scalars, keys), keys, strict=True
         ):
-            if shared == SMALL_ORDER:
+            if compare_digest(shared, SMALL_ORDER):
                 raise PacketError("bad_public_key", "a hop's public key is a point of small order")
             hops.append((element, derive(_encapsulated(shared), element, public_key)))
         remaining = iter(hops)
         return [[next(remaining) for _ in path] for path in paths]
 
     def secrets(self, key: PrivateKey, elements: Sequence[bytes], multiplier: Multiplier) -> list[bytes | None]:
-        return [None if shared == SMALL_ORDER else _encapsulated(shared) for shared in multiplier.shared(key, elements)]
+        return [
+            None if compare_digest(shared, SMALL_ORDER) else _encapsulated(shared)
+            for shared in multiplier.shared(key, elements)
+        ]

@@ -6,13 +6,14 @@ X-Wing (draft-connolly-cfrg-xwing-kem) is a vetted combination of the two; both 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from hashlib import sha3_256, shake_256
+from hmac import compare_digest
 
 from cryptography.hazmat.primitives.asymmetric.mlkem import MLKEM768PrivateKey, MLKEM768PublicKey
 
 from unlinkabledfl.errors import PacketError
 from unlinkabledfl.sphinx.keylayers.kem import CarriedElements
 from unlinkabledfl.sphinx.keylayers.protocol import Derive, SenderHop
-from unlinkabledfl.sphinx.keylayers.x25519 import load_x25519
+from unlinkabledfl.sphinx.keylayers.x25519 import accepts_x25519, load_x25519
 from unlinkabledfl.sphinx.multiplier import SMALL_ORDER, Multiplier
 from unlinkabledfl.sphinx.types import PrivateKey
 
@@ -39,6 +40,15 @@ class XWing(CarriedElements):
     element_bytes = _MLKEM_CIPHERTEXT_BYTES + 32
     carried_bytes = _MLKEM_CIPHERTEXT_BYTES + 32
     public_key_bytes = _MLKEM_KEY_BYTES + 32
+
+    def accepts(self, public_key: bytes) -> bool:
+        if len(public_key) != self.public_key_bytes or not accepts_x25519(public_key[_MLKEM_KEY_BYTES:]):
+            return False
+        try:
+            MLKEM768PublicKey.from_public_bytes(public_key[:_MLKEM_KEY_BYTES])
+        except ValueError:
+            return False
+        return True
 
     def load(self, private_bytes: bytes) -> PrivateKey:
         expanded = shake_256(private_bytes).digest(_MLKEM_SEED_BYTES + 32)
@@ -70,7 +80,7 @@ class XWing(CarriedElements):
         mlkem_secret, mlkem_ciphertext = mlkem_key.encapsulate()
         (ephemeral,) = multiplier.public_keys([scalar])
         (shared,) = multiplier.x25519([scalar], [x25519_key])
-        if shared == SMALL_ORDER:
+        if compare_digest(shared, SMALL_ORDER):
             raise PacketError("bad_public_key", "a hop's public key is a point of small order")
         element = mlkem_ciphertext + ephemeral
         return element, derive(_combined(mlkem_secret, shared, ephemeral, x25519_key), element, public_key)
@@ -80,7 +90,7 @@ class XWing(CarriedElements):
         ephemerals = [element[_MLKEM_CIPHERTEXT_BYTES:] for element in elements]
         return [
             None
-            if shared == SMALL_ORDER
+            if compare_digest(shared, SMALL_ORDER)
             else _combined(
                 handle.mlkem.decapsulate(element[:_MLKEM_CIPHERTEXT_BYTES]),
                 shared,
