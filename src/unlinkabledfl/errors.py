@@ -2,13 +2,16 @@
 
     UnlinkableError                 catch this to catch everything raised on purpose
     ├── ConfigError                 the operator: names the key, what it got and what it takes
+    ├── DatasetError                nobody: a dataset's file is missing or damaged, or no source has it
     ├── LocalProtocolError          we broke our own contract: a bug, so let it crash
     ├── RemoteProtocolError         a peer sent something wrong: drop it, count it by cause, go on
     │   ├── PacketError             an onion packet that no honest peer makes, or one seen before
     │   ├── DescriptorError         a peer descriptor with a bad signature, epoch or address
-    │   └── ControlError            a control message that does not parse or does not belong here
+    │   ├── ControlError            a control message that does not parse or does not belong here
+    │   └── FragmentError           a model fragment that lies about itself, or that no training makes
     ├── QueueFullError              nobody: a bounded queue is full, try again later
-    └── NoRouteError                nobody: the peers known at this moment cannot carry a route
+    ├── NoRouteError                nobody: the peers known at this moment cannot carry a route
+    └── LearnerError                the learner: training or its process failed; the model is what it was before
 
 Invariant: anything else that escapes the package is a bug. A caller never has to parse a message: what it may
 act on is an attribute. Every exception here survives copying and pickling with its attributes, because
@@ -20,7 +23,10 @@ from functools import partial
 __all__ = [
     "ConfigError",
     "ControlError",
+    "DatasetError",
     "DescriptorError",
+    "FragmentError",
+    "LearnerError",
     "LocalProtocolError",
     "NoRouteError",
     "PacketError",
@@ -51,6 +57,22 @@ class ConfigError(UnlinkableError):
 
     def __reduce__(self) -> tuple[object, ...]:
         return partial(type(self), key=self.key, got=self.got, takes=self.takes, hint=self.hint), ()
+
+
+class DatasetError(UnlinkableError):
+    """A dataset cannot be used. The message names the file, says what is wrong with it and what to do.
+
+    `file` is a path, or the name of a dataset that has no file here yet.
+    """
+
+    def __init__(self, *, file: str, problem: str, hint: str) -> None:
+        super().__init__(f"{file}: {problem} ({hint})")
+        self.file = file
+        self.problem = problem
+        self.hint = hint
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return partial(type(self), file=self.file, problem=self.problem, hint=self.hint), ()
 
 
 class LocalProtocolError(UnlinkableError):
@@ -85,6 +107,10 @@ class ControlError(RemoteProtocolError):
     """A control message was refused: it does not parse, exceeds its bound, or comes at the wrong time."""
 
 
+class FragmentError(RemoteProtocolError):
+    """A model fragment was refused: off the grid, of another round, malformed, or with values out of bounds."""
+
+
 class QueueFullError(UnlinkableError):
     """A bounded queue is full. Nothing was lost: the caller keeps the item and tries again later."""
 
@@ -99,3 +125,7 @@ class QueueFullError(UnlinkableError):
 
 class NoRouteError(UnlinkableError):
     """The peers known now cannot carry the route asked for. It may work once the peer view has changed."""
+
+
+class LearnerError(UnlinkableError):
+    """Local training failed, or the process that does it. The model is what it was before; a node goes on without it."""

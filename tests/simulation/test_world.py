@@ -112,7 +112,8 @@ def check_what_must_hold(result: Result, soak: Soak) -> None:
     # Most of the traffic is between nodes that never crash, or the test would show little.
     assert len(survivors) > 0.5 * soak.nodes * soak.messages
     assert {message.deliveries for message in survivors} == {1}
-    assert max(message.deliveries for message in result.messages) == 1
+    # Others may be delivered again after a crash, which takes the memory of deliveries along, but once in each life.
+    assert all(len(set(message.delivered_to)) == message.deliveries for message in result.messages)
     assert result.misdelivered == 0
     # A restarted node has a chance to join in before all is over.
     assert result.alive == (True,) * soak.nodes

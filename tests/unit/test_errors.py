@@ -7,7 +7,10 @@ from unlinkabledfl import errors
 from unlinkabledfl.errors import (
     ConfigError,
     ControlError,
+    DatasetError,
     DescriptorError,
+    FragmentError,
+    LearnerError,
     LocalProtocolError,
     NoRouteError,
     PacketError,
@@ -20,11 +23,14 @@ EXAMPLES: list[UnlinkableError] = [
     ConfigError(
         key="mixnet.path_length", got=11, takes="a whole number from 1 to 10", hint="shorten the path"
     ),
+    DatasetError(file="mnist/test_labels.npy", problem="it is empty", hint="fetch it again"),
+    LearnerError("the learner worker was killed by SIGKILL while training round 2"),
     LocalProtocolError("timer handled before it was due"),
     RemoteProtocolError("unexpected"),
     PacketError("bad_mac"),
     DescriptorError("stale_epoch", "epoch 3, current is 7"),
     ControlError("oversized"),
+    FragmentError("off_grid", "range 3 to 9"),
     QueueFullError("outbox", bound=64),
     NoRouteError("2 peers known, 3 relays wanted"),
 ]
@@ -70,7 +76,7 @@ def test_a_full_queue_names_itself_and_its_bound() -> None:
     )
 
 
-@pytest.mark.parametrize("kind", [PacketError, DescriptorError, ControlError])
+@pytest.mark.parametrize("kind", [PacketError, DescriptorError, ControlError, FragmentError])
 def test_whatever_a_peer_does_wrong_is_caught_as_one_kind(kind: type[RemoteProtocolError]) -> None:
     with pytest.raises(RemoteProtocolError) as caught:
         raise kind("some_cause")

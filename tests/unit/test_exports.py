@@ -7,7 +7,10 @@ def test_the_errors_module_exports_exactly_the_tree() -> None:
     assert errors.__all__ == [
         "ConfigError",
         "ControlError",
+        "DatasetError",
         "DescriptorError",
+        "FragmentError",
+        "LearnerError",
         "LocalProtocolError",
         "NoRouteError",
         "PacketError",

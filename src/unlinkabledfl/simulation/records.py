@@ -19,10 +19,15 @@ class MessageRecord:
     destination_serial: int
     sent_at_s: float
     delivered_at_s: float | None = None
-    deliveries: int = 0
+    delivered_to: tuple[int, ...] = ()  # the lives of the destination that got it, one entry a delivery
     acknowledged_at_s: float | None = None
     attempts: int = 0
     given_up_at_s: float | None = None
+
+    @property
+    def deliveries(self) -> int:
+        """How often it was delivered. A destination that crashed may get it again in its next life, never in one."""
+        return len(self.delivered_to)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -96,13 +101,13 @@ class Records:
         """Remember a message that its node has accepted."""
         self._by_id[message_id] = record
 
-    def delivered(self, message_id: MessageId, *, node: int, now_s: float) -> None:
+    def delivered(self, message_id: MessageId, *, node: int, serial: int, now_s: float) -> None:
         """Note that a node has given this message to its application."""
         record = self._by_id.get(message_id)
         if record is None or record.destination != node:
             self.misdelivered += 1
             return
-        record.deliveries += 1
+        record.delivered_to += (serial,)
         if record.delivered_at_s is None:
             record.delivered_at_s = now_s
 

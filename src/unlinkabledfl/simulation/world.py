@@ -265,7 +265,7 @@ class World:
                 else:
                     self._network.lost["control_unlinked"] += 1
             case MessageReceived():
-                records.delivered(event.message_id, node=index, now_s=at_s)
+                records.delivered(event.message_id, node=index, serial=host.serial, now_s=at_s)
                 self._tracer.note(at_s, "message_received", index, event.message_id)
             case MessageAcknowledged():
                 records.acknowledged(event.message_id, attempts=event.attempts, now_s=at_s)
