@@ -128,4 +128,4 @@ class NoRouteError(UnlinkableError):
 
 
 class LearnerError(UnlinkableError):
-    """Local training failed, or the process that does it. The model is what it was before; a node goes on without it."""
+    """Local training failed, or the process that does it. The model is as it was before; a node goes on without it."""

@@ -20,9 +20,7 @@ from unlinkabledfl.errors import (
 )
 
 EXAMPLES: list[UnlinkableError] = [
-    ConfigError(
-        key="mixnet.path_length", got=11, takes="a whole number from 1 to 10", hint="shorten the path"
-    ),
+    ConfigError(key="mixnet.path_length", got=11, takes="a whole number from 1 to 10", hint="shorten the path"),
     DatasetError(file="mnist/test_labels.npy", problem="it is empty", hint="fetch it again"),
     LearnerError("the learner worker was killed by SIGKILL while training round 2"),
     LocalProtocolError("timer handled before it was due"),
@@ -47,9 +45,7 @@ def test_a_config_error_ends_in_its_hint_when_there_is_one() -> None:
         key="mixnet.path_length", got=7, takes="at most 4 here", hint="a ring of 8 peers reaches no further"
     )
 
-    assert str(error) == (
-        "mixnet.path_length: got 7, takes at most 4 here (a ring of 8 peers reaches no further)"
-    )
+    assert str(error) == ("mixnet.path_length: got 7, takes at most 4 here (a ring of 8 peers reaches no further)")
 
 
 def test_a_config_error_shows_a_text_value_in_quotes_so_that_blanks_are_seen() -> None:
@@ -97,11 +93,7 @@ def test_an_error_survives_copying_and_pickling_whole(error: UnlinkableError) ->
 
 
 def test_the_examples_above_cover_every_error() -> None:
-    defined = {
-        kind
-        for kind in vars(errors).values()
-        if isinstance(kind, type) and kind.__module__ == errors.__name__
-    }
+    defined = {kind for kind in vars(errors).values() if isinstance(kind, type) and kind.__module__ == errors.__name__}
 
     assert {type(error) for error in EXAMPLES} == defined - {UnlinkableError}
 

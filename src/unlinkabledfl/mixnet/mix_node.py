@@ -116,6 +116,27 @@ class _Neighbour:
 class MixNode:
     """The mix of one participant. `describe` makes our signed descriptor for a key; None where nobody needs one."""
 
+    __slots__ = (
+        "_delivered",
+        "_describe",
+        "_events",
+        "_keys",
+        "_limits",
+        "_links",
+        "_longest_delay_s",
+        "_neighbours",
+        "_others_timer_s",
+        "_outgoing",
+        "_packets",
+        "_renew_at_s",
+        "_share_of_mixer",
+        "_timer_s",
+        "counters",
+        "mixer",
+        "node_id",
+        "peers",
+    )
+
     def __init__(  # noqa: PLR0913 -- the machines it is composed of
         self,
         *,

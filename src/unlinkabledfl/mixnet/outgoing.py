@@ -90,6 +90,21 @@ class _Receipt:
 class Outgoing:
     """The sending half of a node."""
 
+    __slots__ = (
+        "_capacity",
+        "_counters",
+        "_entropy",
+        "_events",
+        "_messages",
+        "_node_id",
+        "_packets",
+        "_planner",
+        "_prepared",
+        "_receipts",
+        "_retransmitter",
+        "probes",
+    )
+
     def __init__(
         self,
         *,

@@ -31,15 +31,16 @@ _ATTEMPTS = 100
 class Topology:
     """An immutable simple graph; neighbours are sorted."""
 
-    __slots__ = ("_adjacency", "_diameter", "_vertex_transitive")
+    __slots__ = ("_adjacency", "_diameter", "_is_circulant")
 
-    def __init__(self, adjacency: Iterable[Iterable[int]], *, vertex_transitive: bool = False) -> None:
+    def __init__(self, adjacency: Iterable[Iterable[int]], *, is_circulant: bool = False) -> None:
         """Take symmetric adjacency without self-loops; the functions below check what they are given.
 
-        `vertex_transitive` says that every node sees the same graph, so that one node's distances speak for all.
+        `is_circulant` says that moving every node on by one changes nothing, so that one node's distances and paths
+        speak for all.
         """
         self._adjacency = tuple(tuple(sorted(neighbours)) for neighbours in adjacency)
-        self._vertex_transitive = vertex_transitive
+        self._is_circulant = is_circulant
         self._diameter: int | None = None
 
     @property
@@ -53,9 +54,9 @@ class Topology:
         return sum(map(len, self._adjacency)) // 2
 
     @property
-    def vertex_transitive(self) -> bool:
+    def is_circulant(self) -> bool:
         """Whether the construction guarantees that every node sees the same graph."""
-        return self._vertex_transitive
+        return self._is_circulant
 
     def __repr__(self) -> str:
         return f"Topology(nodes={self.nodes}, edges={self.edges})"
@@ -89,7 +90,7 @@ class Topology:
         if self._diameter is None:
             if not self.is_connected():
                 raise LocalProtocolError("a graph that is not connected has no diameter")
-            if self._vertex_transitive:
+            if self._is_circulant:
                 self._diameter = max(self.distances_from(0))
             else:
                 self._diameter = self._widest()
@@ -213,7 +214,7 @@ def circulant(nodes: int, degree: int) -> Topology:
     steps = [step for offset in offsets for step in (offset, -offset)]
     if degree % 2:
         steps.append(nodes // 2)
-    return Topology(([(node + step) % nodes for step in steps] for node in range(nodes)), vertex_transitive=True)
+    return Topology(([(node + step) % nodes for step in steps] for node in range(nodes)), is_circulant=True)
 
 
 def ring(nodes: int) -> Topology:
@@ -226,7 +227,7 @@ def full(nodes: int) -> Topology:
     """Join every node with every other. It takes eight bytes a pair: 800 MB at 10,000 nodes."""
     _check_nodes(nodes)
     everybody = list(range(nodes))
-    return Topology((everybody[:node] + everybody[node + 1 :] for node in everybody), vertex_transitive=True)
+    return Topology((everybody[:node] + everybody[node + 1 :] for node in everybody), is_circulant=True)
 
 
 def random_regular(nodes: int, degree: int, draw: Draw) -> Topology:

@@ -229,7 +229,6 @@ def test_a_descriptor_ends_at_its_last_second() -> None:
         {"epoch": 2**32},
         {"valid_until_s": -1},
         {"public_key": b""},
-        {"public_key": b""},
         {"public_key": bytes([1]) * 2049},
     ],
     ids=str,

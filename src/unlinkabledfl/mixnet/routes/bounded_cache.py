@@ -1,5 +1,6 @@
 """Keep what was computed, up to a total weight, and forget the oldest beyond it."""
 
+from collections import OrderedDict
 from collections.abc import Hashable
 from typing import Generic, TypeVar
 
@@ -20,13 +21,14 @@ class BoundedCache(Generic[K, V]):
         self.bound = bound
         self.weight = 0
         self.entries: dict[K, V] = {}
-        self._weights: dict[K, int] = {}
+        # Ordered: to find the first key of a plain dictionary takes ever longer as keys leave at its front.
+        self._weights: OrderedDict[K, int] = OrderedDict()
 
     def store(self, key: K, value: V, *, weight: int) -> None:
         """Add or replace an entry. The newest always stays, even one that is heavier than the bound."""
         self._forget(key)
         while self.entries and self.weight + weight > self.bound:
-            self._forget(next(iter(self.entries)))
+            self._forget(next(iter(self._weights)))
         self.entries[key] = value
         self._weights[key] = weight
         self.weight += weight

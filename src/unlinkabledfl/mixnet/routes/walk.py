@@ -40,6 +40,7 @@ _KEPT_PATHS = 1 << 16
 _KEPT_COUNTS = 1 << 20
 
 Paths = tuple[tuple[NodeId, ...], ...]
+_Listed = tuple[tuple[int, ...], ...]
 
 
 class WalkRoutes:
@@ -53,7 +54,7 @@ class WalkRoutes:
         self.up_to = up_to
         self._graph = graph
         # None stands for more paths than are listed.
-        self._paths: BoundedCache[tuple[NodeId, NodeId], Paths | None] = BoundedCache(bound=_KEPT_PATHS)
+        self._paths: BoundedCache[tuple[int, int], _Listed | None] = BoundedCache(bound=_KEPT_PATHS)
         self._counts: BoundedCache[tuple[int, int], list[dict[int, int]]] = BoundedCache(bound=_KEPT_COUNTS)
         self._reach: dict[NodeId, tuple[NodeId, ...]] = {}
         self._back_and_forth: WalkRoutes | None = None
@@ -69,7 +70,7 @@ class WalkRoutes:
         if self.path_length % 2 == 0 or (self.up_to and self.path_length > 1):
             return self.path_length
         topology = self._graph.topology
-        if topology.vertex_transitive and _list_paths(topology, 0, 0, self.path_length, limit=1)[0]:
+        if topology.is_circulant and _list_paths(topology, 0, 0, self.path_length, limit=1)[0]:
             return self.path_length
         return self.path_length + 1
 
@@ -77,14 +78,11 @@ class WalkRoutes:
         self, *, source: NodeId, destination: NodeId, draw: Draw, avoid: AbstractSet[NodeId] = NOBODY
     ) -> tuple[NodeId, ...]:
         """Return the rest of a simple path that starts at the source, uniform over those that `avoid` leaves."""
-        try:
-            paths = self._paths.entries[source, destination]
-        except KeyError:
-            paths = self._list(source, destination)
+        paths, shift = self._listed(source, destination)
         if avoid:
-            return self._route_around(source, destination, paths, draw, avoid)
+            return self._route_around(source, destination, paths, shift, draw, avoid)
         if paths:
-            return paths[draw.below(len(paths))]
+            return self._named(paths[draw.below(len(paths))], shift)
         return self._route_unlisted(source, destination, paths, draw, avoid)
 
     def destination(self, *, source: NodeId, draw: Draw, avoid: AbstractSet[NodeId] = NOBODY) -> NodeId:
@@ -124,22 +122,39 @@ class WalkRoutes:
 
     def paths(self, source: NodeId, destination: NodeId) -> Paths | None:
         """Return every route of this pair, each as likely as the others; None when they are too many to list."""
-        try:
-            return self._paths.entries[source, destination]
-        except KeyError:
-            return self._list(source, destination)
+        paths, shift = self._listed(source, destination)
+        return None if paths is None else tuple([self._named(path, shift) for path in paths])
 
-    def _list(self, source: NodeId, destination: NodeId) -> Paths | None:
-        graph, topology = self._graph, self._graph.topology
+    def _listed(self, source: NodeId, destination: NodeId) -> tuple[_Listed | None, int]:
+        """Return the paths of this pair, and by how much to move their nodes on."""
+        graph = self._graph
         start, end = graph.index_of(source), graph.index_of(destination)
+        shift = 0
+        if graph.topology.is_circulant:
+            # The paths from the first node, moved on, are those from any other: one list serves all.
+            shift, start, end = start, 0, (end - start) % graph.topology.nodes
+        try:
+            return self._paths.entries[start, end], shift
+        except KeyError:
+            return self._list(start, end), shift
+
+    def _named(self, path: tuple[int, ...], shift: int) -> tuple[NodeId, ...]:
+        node_ids = self._graph.node_ids
+        if not shift:
+            return tuple([node_ids[node] for node in path])
+        nodes = len(node_ids)
+        return tuple([node_ids[(node + shift) % nodes] for node in path])
+
+    def _list(self, start: int, end: int) -> _Listed | None:
+        topology = self._graph.topology
         listed: list[tuple[int, ...]] = []
         complete = True
         for length in self._lengths(start, end):
             found, all_found = _list_paths(topology, start, end, length, limit=_LISTED_PATHS)
             listed += found
             complete = complete and all_found
-        paths = tuple(map(graph.named, listed)) if complete and len(listed) <= _LISTED_PATHS else None
-        self._paths.store((source, destination), paths, weight=1 + len(paths or ()))
+        paths = tuple(listed) if complete and len(listed) <= _LISTED_PATHS else None
+        self._paths.store((start, end), paths, weight=1 + len(paths or ()))
         return paths
 
     def _lengths(self, start: int, end: int) -> Sequence[int]:
@@ -152,8 +167,14 @@ class WalkRoutes:
             return (self.path_length + 1,)
         return (self.path_length,)
 
-    def _route_around(
-        self, source: NodeId, destination: NodeId, paths: Paths | None, draw: Draw, avoid: AbstractSet[NodeId]
+    def _route_around(  # noqa: PLR0917 -- of one call site
+        self,
+        source: NodeId,
+        destination: NodeId,
+        paths: _Listed | None,
+        shift: int,
+        draw: Draw,
+        avoid: AbstractSet[NodeId],
     ) -> tuple[NodeId, ...]:
         if destination == source:
             # Copied only where it must be: who avoids many peers should not pay for it with every loop.
@@ -161,17 +182,18 @@ class WalkRoutes:
         elif destination in avoid:
             raise NoRouteError(f"the destination {destination.hex()[:16]} is to be avoided")
         if paths:
-            path = paths[draw.below(len(paths))]
+            path = self._named(paths[draw.below(len(paths))], shift)
             if avoid.isdisjoint(path):
                 return path
             # Discarding a first draw and drawing afresh among the open paths is uniform over the open paths.
-            paths = tuple([path for path in paths if avoid.isdisjoint(path)])
-            if paths:
-                return paths[draw.below(len(paths))]
+            still_open = [path for path in (self._named(listed, shift) for listed in paths) if avoid.isdisjoint(path)]
+            if still_open:
+                return draw.choice(still_open)
+            paths = ()
         return self._route_unlisted(source, destination, paths, draw, avoid)
 
     def _route_unlisted(
-        self, source: NodeId, destination: NodeId, paths: Paths | None, draw: Draw, avoid: AbstractSet[NodeId]
+        self, source: NodeId, destination: NodeId, paths: _Listed | None, draw: Draw, avoid: AbstractSet[NodeId]
     ) -> tuple[NodeId, ...]:
         if paths is None:
             path = self._sample(source, destination, draw, avoid)
@@ -248,8 +270,8 @@ def _weighted(weights: Sequence[int], ticket: int) -> int:
 
 
 def _carries(topology: Topology, hops: int) -> bool:
-    # Every node of a vertex-transitive graph answers like the first.
-    nodes = 1 if topology.vertex_transitive else topology.nodes
+    # Every node of a circulant graph answers like the first.
+    nodes = 1 if topology.is_circulant else topology.nodes
     return all(topology.starts_simple_path(node, hops) for node in range(nodes))
 
 
