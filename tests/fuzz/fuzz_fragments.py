@@ -96,11 +96,13 @@ def fuzz_one(data: bytes) -> None:
     pool = Pool(decoder, staleness=Staleness(policy=policy), first_round=ROUND)
     fragments = WAYS[selector // 2 % len(WAYS)](rest)
     accepted = [pool.receive(fragment) for fragment in fragments]
-    if sum(pool.counts.values()) != len(fragments) or pool.counts["accepted"] != sum(accepted):
+    if pool.received != len(fragments) or sum(pool.counts.values()) != accepted.count(False):
         raise AssertionError(f"{len(fragments)} fragments, counted {pool.counts}")
     if accepted[1:] == [True]:
         raise AssertionError("a duplicate was accepted")
     result = pool.aggregate(LOCAL, rule_by_name("fragfedavg"))
+    if pool.counts["aggregated"] + pool.tally().held != sum(accepted):
+        raise AssertionError(f"{sum(accepted)} accepted, counted {pool.counts}")
     if not np.abs(result.vector).max() <= BOUND:
         raise AssertionError("an aggregate is beyond the bound")
 

@@ -12,7 +12,7 @@ from unlinkabledfl.fragments.feedback import ErrorFeedback
 from unlinkabledfl.fragments.framing import ContentId, Fragment
 from unlinkabledfl.fragments.grid import Grid, Range
 from unlinkabledfl.fragments.layout import State, StateLayout
-from unlinkabledfl.fragments.pool import Aggregate, Pool
+from unlinkabledfl.fragments.pool import Aggregate, Aggregation, Pool, Tally
 from unlinkabledfl.fragments.rules import Rule, rule_by_name
 from unlinkabledfl.fragments.selection import Selection, selection_by_name
 from unlinkabledfl.fragments.staleness import Policy, Staleness
@@ -21,6 +21,7 @@ from unlinkabledfl.fragments.transcoder import DEFAULT_BOUND, FragmentDecoder, F
 __all__ = [
     "DEFAULT_BOUND",
     "Aggregate",
+    "Aggregation",
     "Codec",
     "ContentId",
     "ErrorFeedback",
@@ -36,6 +37,7 @@ __all__ = [
     "Staleness",
     "State",
     "StateLayout",
+    "Tally",
     "Vector",
     "codec_by_name",
     "plan_grid",

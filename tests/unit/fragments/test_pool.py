@@ -15,6 +15,7 @@ from unlinkabledfl.fragments import (
     Policy,
     Pool,
     Staleness,
+    Tally,
     Vector,
     codec_by_name,
     rule_by_name,
@@ -114,7 +115,7 @@ def test_a_resend_is_a_duplicate_even_after_the_first_was_used() -> None:
     machine.aggregate(constant(1.0), MEAN)
     after = machine.receive(data)
 
-    assert (before, after, machine.counts) == (False, False, {"accepted": 1, "duplicate": 2})
+    assert (before, after, machine.counts) == (False, False, {"aggregated": 1, "duplicate": 2})
 
 
 @given(st.permutations(range(12)))
@@ -155,8 +156,11 @@ def test_fragments_of_other_rounds_count_as_the_policy_says(
 
     assert machine.receive(data) is accepted
     assert machine.aggregate(constant(1.0), MEAN).vector[0] == pytest.approx(mean)
-    cause = "accepted" if accepted else "stale_round" if round_number < 5 else "future_round"
-    assert machine.counts == {cause: 1}
+    stale, taken = int(not accepted and round_number < 5), int(mean != 1.0)
+    held = int(accepted) - taken
+    assert machine.tally() == Tally(
+        received=1, aggregated=taken, late=stale, refused={} if accepted or stale else {"future_round": 1}, held=held
+    )
 
 
 def test_what_came_early_takes_part_in_its_round_under_drop() -> None:
@@ -179,7 +183,7 @@ def test_what_becomes_too_old_is_dropped_and_counted() -> None:
     kept = machine.waiting(0)
     machine.advance(8)
 
-    assert (kept, machine.waiting(0), machine.counts) == (1, 0, {"accepted": 3, "expired": 3})
+    assert (kept, machine.waiting(0), machine.counts) == (1, 0, {"expired": 3})
 
 
 def test_rounds_do_not_run_backwards() -> None:
@@ -194,7 +198,8 @@ def test_a_range_holds_at_most_its_bound_a_round_even_if_emptied_in_between() ->
     fill(machine, 4.0, ranges=[0])
     fill(machine, 5.0, ranges=[1])
 
-    assert machine.counts == {"accepted": 3, "range_full": 2}
+    assert machine.counts == {"aggregated": 2, "range_full": 2}
+    assert machine.waiting(1) == 1
 
 
 def test_a_refused_fragment_does_not_take_a_place() -> None:
@@ -202,7 +207,7 @@ def test_a_refused_fragment_does_not_take_a_place() -> None:
     fill(machine, 101.0, 102.0, ranges=[0])
     fill(machine, 1.0, ranges=[0])
 
-    assert machine.counts == {"out_of_bound": 2, "accepted": 1}
+    assert (machine.counts, machine.waiting(0)) == ({"out_of_bound": 2}, 1)
 
 
 @given(st.lists(st.binary(max_size=CAPACITY_BYTES + 2)))
@@ -211,8 +216,84 @@ def test_whatever_comes_the_pool_raises_nothing_and_counts_it(stream: list[bytes
 
     accepted = [machine.receive(data) for data in stream]
 
-    assert sum(machine.counts.values()) == len(stream)
-    assert machine.counts["accepted"] == sum(accepted)
+    tally = machine.tally()
+    assert (tally.received, tally.held) == (len(stream), sum(accepted))
+    assert tally.late + sum(tally.refused.values()) == accepted.count(False)
+
+
+STEPS = st.one_of(
+    st.tuples(st.just("receive"), st.integers(2, 9), st.integers(0, 2), st.sampled_from([1.0, 2.0, 3.0, 500.0])),
+    st.tuples(st.just("advance"), st.integers(0, 2)),
+    st.tuples(st.just("aggregate"), st.sampled_from(["fragfedavg", "fragkrum"])),
+)
+
+
+@given(st.sampled_from([Policy.DROP, Policy.KEEP]), st.lists(STEPS, max_size=60))
+def test_every_fragment_received_ends_once_or_is_still_held(policy: Policy, steps: list[Any]) -> None:
+    machine = pool(policy, max_per_range=3)
+    received = aggregated = 0
+    for step in steps:
+        match step:
+            case ("receive", round_number, at, value):
+                machine.receive(messages(value, round_number=round_number, ranges=[at])[0])
+                received += 1
+            case ("advance", rounds):
+                machine.advance(machine.round + rounds)
+            case ("aggregate", rule):
+                aggregated += machine.aggregate(constant(1.0), rule_by_name(rule)).fragments
+
+        tally = machine.tally()
+        assert (tally.received, tally.aggregated) == (received, aggregated)
+        assert tally.received == tally.aggregated + tally.late + sum(tally.refused.values()) + tally.held
+        assert min(tally.refused.values(), default=1) > 0
+
+
+def test_each_way_to_end_has_its_name() -> None:
+    machine = pool()
+    fill(machine, 1.0, 2.0, ranges=[0])  # two of them, and our own, are enough for Krum
+    fill(machine, 1.0, ranges=[1])  # too few
+    fill(machine, 1.0, 500.0, ranges=[2], round_number=6)  # one waits, one is out of bound
+    fill(machine, 1.0, ranges=[2], round_number=4)
+    machine.aggregate(constant(1.0), rule_by_name("fragkrum"))
+
+    before = machine.tally()
+    machine.advance(9)
+
+    refused = {"infeasible": 1, "out_of_bound": 1}
+    assert before == Tally(received=6, aggregated=2, late=1, refused=refused, held=1)
+    assert machine.tally() == Tally(received=6, aggregated=2, late=2, refused=refused, held=0)
+
+
+def test_an_aggregation_goes_on_a_range_at_a_time_while_fragments_arrive() -> None:
+    machine = pool()
+    fill(machine, 3.0)
+    local = constant(1.0)
+
+    under_way = machine.aggregation(local, MEAN)
+    local[:] = 99.0  # ours again: what began has its copy
+    first = under_way.step()
+    fill(machine, 5.0)
+    second = under_way.step()
+    result = under_way.step()
+
+    assert (first, second) == (None, None)
+    assert result is not None
+    assert (by_range(result), result.candidates, result.fragments) == ([2.0, 3.0, 3.0], (2, 3, 3), 5)
+    # What came after its range was combined waits, and grows old.
+    assert (machine.tally().aggregated, machine.tally().held) == (5, 1)
+
+
+def test_a_step_after_the_last_or_in_another_round_is_our_mistake() -> None:
+    machine = pool()
+    done = machine.aggregation(constant(1.0), MEAN)
+    while done.step() is None:
+        pass
+    overtaken = machine.aggregation(constant(1.0), MEAN)
+    machine.advance(6)
+
+    for under_way in (done, overtaken):
+        with pytest.raises(LocalProtocolError, match="within its round"):
+            under_way.step()
 
 
 @given(st.integers(0, 2), st.lists(st.tuples(st.integers(0, 29), st.integers(1, 255)), min_size=1, max_size=4))
