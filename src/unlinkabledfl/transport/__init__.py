@@ -1,0 +1,1 @@
+"""Real links: the asyncio and QUIC driver of a node."""
