@@ -11,7 +11,8 @@
     │   └── FragmentError           a model fragment that lies about itself, or that no training makes
     ├── QueueFullError              nobody: a bounded queue is full, try again later
     ├── NoRouteError                nobody: the peers known at this moment cannot carry a route
-    └── LearnerError                the learner: training or its process failed; the model is what it was before
+    ├── LearnerError                the learner: training or its process failed; the model is what it was before
+    └── RunError                    nobody: a run cannot go on, or its directory can be neither written nor read
 
 Invariant: anything else that escapes the package is a bug. A caller never has to parse a message: what it may
 act on is an attribute. Every exception here survives copying and pickling with its attributes, because
@@ -32,6 +33,7 @@ __all__ = [
     "PacketError",
     "QueueFullError",
     "RemoteProtocolError",
+    "RunError",
     "UnlinkableError",
 ]
 
@@ -129,3 +131,7 @@ class NoRouteError(UnlinkableError):
 
 class LearnerError(UnlinkableError):
     """Local training failed, or the process that does it. The model is as it was before; a node goes on without it."""
+
+
+class RunError(UnlinkableError):
+    """A run cannot go on, or its directory cannot be used. The message says what and what to do; records stay whole."""

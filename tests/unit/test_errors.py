@@ -16,6 +16,7 @@ from unlinkabledfl.errors import (
     PacketError,
     QueueFullError,
     RemoteProtocolError,
+    RunError,
     UnlinkableError,
 )
 
@@ -31,6 +32,7 @@ EXAMPLES: list[UnlinkableError] = [
     FragmentError("off_grid", "range 3 to 9"),
     QueueFullError("outbox", bound=64),
     NoRouteError("2 peers known, 3 relays wanted"),
+    RunError("runs/demo/metrics.csv cannot be written: no space left"),
 ]
 
 
