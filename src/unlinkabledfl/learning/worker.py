@@ -14,30 +14,19 @@ nothing that a worker does, not even being killed in the middle of a write, lose
 Calls wait for the worker: a driver with an event loop makes them in a thread. A call at a time.
 """
 
-import json
-import multiprocessing
-import signal
 from collections.abc import Mapping
-from contextlib import suppress
-from typing import TYPE_CHECKING, Any, Final, Self
+from functools import partial
+from typing import TYPE_CHECKING, Any, Self
 
 from unlinkabledfl.errors import ConfigError, LearnerError, LocalProtocolError
-from unlinkabledfl.learning import worker_process
-from unlinkabledfl.learning.worker_protocol import Kind, Layout, Message, Slots
+from unlinkabledfl.learning.worker_protocol import Kind, Layout, Message, Slots, send_descriptor
+from unlinkabledfl.learning.worker_start import NICENESS, PRELOAD, StartWorker, WorkerProcess, fork_worker
 from unlinkabledfl.node.learner import Metrics, State, difference
 
 if TYPE_CHECKING:
-    from multiprocessing.connection import Connection
-    from multiprocessing.process import BaseProcess
     from types import TracebackType
 
 __all__ = ["PRELOAD", "LearnerWorker"]
-
-PRELOAD: Final = ("unlinkabledfl.learning.preload",)
-"""What a forkserver should import before the first learner: `set_forkserver_preload` takes it."""
-
-_NICENESS: Final = 10
-_EXIT_S: Final = 5.0
 
 
 class LearnerWorker:
@@ -45,6 +34,7 @@ class LearnerWorker:
 
     `factory` names a function as `package.module:function`; the worker calls it with the settings, which are JSON. A
     call that takes longer than `limit_s` counts as a dead process. After `restarts` deaths it is not started again.
+    `start` is who starts the processes: by default this process's own forkserver, at that niceness.
     """
 
     def __init__(
@@ -52,19 +42,19 @@ class LearnerWorker:
         factory: str,
         settings: Mapping[str, Any],
         *,
-        niceness: int = _NICENESS,
+        niceness: int = NICENESS,
         restarts: int = 3,
         limit_s: float | None = None,
+        start: StartWorker | None = None,
     ) -> None:
         if ":" not in factory:
             raise ConfigError(key="learner.factory", got=factory, takes="package.module:function")
         self._factory = factory
-        self._settings = json.dumps(dict(settings))
-        self._niceness = niceness
+        self._settings = dict(settings)
+        self._start = partial(fork_worker, niceness=niceness) if start is None else start
         self._restarts_left = restarts
         self._limit_s = limit_s
-        self._process: BaseProcess | None = None
-        self._connection: Connection | None = None
+        self._process: WorkerProcess | None = None
         self._layout: Layout | None = None
         self._slots: Slots | None = None
         self._current = 0
@@ -72,7 +62,7 @@ class LearnerWorker:
     @property
     def process_id(self) -> int | None:
         """The worker's, while there is one."""
-        return None if self._process is None else self._process.pid
+        return None if self._process is None else self._process.process_id
 
     def __enter__(self) -> Self:
         self.start()
@@ -123,7 +113,7 @@ class LearnerWorker:
         return self._ask(Message(kind=Kind.EVALUATE), "evaluating")
 
     def _ask(self, request: Message, doing: str) -> dict[str, Any]:
-        if self._connection is None:
+        if self._process is None:
             raise LearnerError(f"the learner worker is not running, so it cannot start {doing}")
         try:
             reply = self._exchange(request)
@@ -136,33 +126,26 @@ class LearnerWorker:
             self._ask(Message(kind=Kind.LOAD, slot=self._current), "going back to its last state")
         raise LearnerError(message)
 
-    def _exchange(self, request: Message) -> Message:
-        if self._connection is None:
+    def _exchange(self, request: Message, *, descriptor: int | None = None) -> Message:
+        if self._process is None:
             raise EOFError
-        self._connection.send_bytes(request.to_bytes())
-        return self._receive()
-
-    def _receive(self) -> Message:
-        if self._connection is None:
-            raise EOFError
-        if self._limit_s is not None and not self._connection.poll(self._limit_s):
+        connection = self._process.connection
+        connection.send_bytes(request.to_bytes())
+        if descriptor is not None:
+            send_descriptor(connection, descriptor)
+        if self._limit_s is not None and not connection.poll(self._limit_s):
             raise TimeoutError(f"no reply in {self._limit_s:g} s")
-        return Message.from_bytes(self._connection.recv_bytes())
+        return Message.from_bytes(connection.recv_bytes())
 
     def _launch(self) -> None:
-        context = multiprocessing.get_context("forkserver")
-        context.set_forkserver_preload(list(PRELOAD))
-        self._connection, theirs = context.Pipe()
-        self._process = context.Process(
-            target=worker_process.run,
-            args=(theirs, self._factory, self._settings, self._niceness),
-            name="learner",
-            daemon=True,
-        )
-        self._process.start()
-        theirs.close()
         try:
-            ready = self._receive()
+            self._process = self._start()
+        except OSError as error:
+            raise LearnerError(f"the learner worker could not be started: {error}") from error
+        try:
+            ready = self._exchange(
+                Message(kind=Kind.BUILD, body={"factory": self._factory, "settings": self._settings})
+            )
             if ready.kind is not Kind.READY:
                 raise LearnerError(f"the learner could not be built: {ready.body['error']}: {ready.body['message']}")
             self._attach(Layout(ready.body["layout"]))
@@ -174,16 +157,16 @@ class LearnerWorker:
             self._layout = layout
             self._slots = Slots(layout)
             self._current = 0
-            self._demand(Message(kind=Kind.ATTACH, slot=0, body={"name": self._slots.name}))
+            self._demand(Message(kind=Kind.ATTACH, slot=0), descriptor=self._slots.descriptor)
             return
         if layout != self._layout:
             takes = "the same layers in every process"
             raise ConfigError(key="model", got="other layers after a restart", takes=takes)
-        self._demand(Message(kind=Kind.ATTACH, slot=1 - self._current, body={"name": self._slots.name}))
+        self._demand(Message(kind=Kind.ATTACH, slot=1 - self._current), descriptor=self._slots.descriptor)
         self._demand(Message(kind=Kind.LOAD, slot=self._current))
 
-    def _demand(self, request: Message) -> None:
-        reply = self._exchange(request)
+    def _demand(self, request: Message, *, descriptor: int | None = None) -> None:
+        reply = self._exchange(request, descriptor=descriptor)
         if reply.kind is not Kind.DONE:
             raise LearnerError(f"the learner could not be set up: {reply.body['error']}: {reply.body['message']}")
 
@@ -204,25 +187,11 @@ class LearnerWorker:
     def _ending(self, error: BaseException) -> str:
         if isinstance(error, TimeoutError):
             return f"gave {error}"
-        if self._process is None:
-            return "ended"
-        self._process.join(_EXIT_S)
-        code = self._process.exitcode
-        if code is not None and code < 0:
-            return f"was killed by {signal.Signals(-code).name}"
-        return f"ended with exit code {code}"
+        return "ended" if self._process is None else self._process.ending()
 
     def _stop_process(self) -> None:
-        if self._connection is not None:
-            self._connection.close()
-            self._connection = None
         if self._process is not None:
-            with suppress(ValueError):
-                self._process.join(0 if self._process.exitcode is not None else 0.2)
-                if self._process.is_alive():
-                    self._process.kill()
-                    self._process.join()
-                self._process.close()
+            self._process.stop()
             self._process = None
 
     def _memory(self) -> Slots:

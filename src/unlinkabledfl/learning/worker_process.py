@@ -1,10 +1,9 @@
-"""The learner worker's own side: build a learner, then answer one request at a time until the pipe closes.
+"""The learner worker's own side: build a learner, then answer one request at a time until the socket closes.
 
 An exception of the learner becomes a FAILED reply and the process lives on; whatever kills the process is seen by the
-other side as a closed pipe.
+other side as a closed socket.
 """
 
-import json
 import os
 import signal
 from collections.abc import Callable, Mapping
@@ -13,7 +12,7 @@ from multiprocessing.connection import Connection
 from typing import Any, assert_never, cast
 
 from unlinkabledfl.errors import LocalProtocolError
-from unlinkabledfl.learning.worker_protocol import Kind, Layout, Message, Slots
+from unlinkabledfl.learning.worker_protocol import Kind, Layout, Message, Slots, receive_descriptor
 from unlinkabledfl.node.learner import Learner
 
 __all__ = ["LearnerFactory", "find_factory", "run"]
@@ -28,28 +27,37 @@ def find_factory(name: str) -> LearnerFactory:
     return cast("LearnerFactory", getattr(import_module(module), function))
 
 
-def run(connection: Connection, factory: str, settings: str, niceness: int) -> None:
-    """Serve until the other side closes the pipe. This is the main function of the process."""
+def run(connection: Connection, niceness: int) -> None:
+    """Serve until the other side closes the socket. This is the main function of the process."""
     # Ctrl-C reaches the whole process group; when to stop is for the other side to decide.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     os.nice(niceness)
     try:
-        learner = find_factory(factory)(json.loads(settings))
+        _serve(connection)
+    except (EOFError, BrokenPipeError, ConnectionResetError):
+        return
+
+
+def _serve(connection: Connection) -> None:
+    request = Message.from_bytes(connection.recv_bytes())
+    try:
+        learner = find_factory(request.body["factory"])(request.body["settings"])
         layout = Layout.of(learner.state())
     except Exception as error:  # noqa: BLE001 - whatever it is, the other side reports it
         connection.send_bytes(_failed(error))
         return
     connection.send_bytes(Message(kind=Kind.READY, body={"layout": layout.to_json()}).to_bytes())
-    server = _Server(learner, layout)
+    server = _Server(connection, learner, layout)
     try:
         while True:
             connection.send_bytes(server.answer(connection.recv_bytes()))
-    except (EOFError, BrokenPipeError, ConnectionResetError):
+    finally:
         server.close()
 
 
 class _Server:
-    def __init__(self, learner: Learner, layout: Layout) -> None:
+    def __init__(self, connection: Connection, learner: Learner, layout: Layout) -> None:
+        self._connection = connection
         self._learner = learner
         self._layout = layout
         self._slots: Slots | None = None
@@ -67,7 +75,7 @@ class _Server:
     def _do(self, request: Message) -> dict[str, Any]:
         match request.kind:
             case Kind.ATTACH:
-                self._slots = Slots(self._layout, name=request.body["name"])
+                self._slots = Slots(self._layout, descriptor=receive_descriptor(self._connection))
                 self._write(request.slot)
                 return {}
             case Kind.LOAD:
@@ -79,7 +87,7 @@ class _Server:
                 return metrics
             case Kind.EVALUATE:
                 return dict(self._learner.evaluate())
-            case Kind.READY | Kind.DONE | Kind.FAILED:
+            case Kind.BUILD | Kind.READY | Kind.DONE | Kind.FAILED:
                 raise LocalProtocolError(f"{request.kind.name} is no request")
             case _:
                 assert_never(request.kind)

@@ -5,14 +5,19 @@ A message is a kind, a round number, a slot and a JSON object:
     kind (1) | round (4) | slot (1) | JSON, UTF-8
 
 Model states do not travel in messages. They lie in one block of shared memory with two slots. Nothing is pickled.
+The block has no name: its descriptor travels over the same socket, so nothing is left behind however the two end.
 """
 
 import json
+import mmap
+import os
+import socket
 import struct
+import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
-from multiprocessing.shared_memory import SharedMemory
+from multiprocessing.connection import Connection
 from typing import Any, Final
 
 import numpy as np
@@ -21,7 +26,7 @@ from numpy.typing import NDArray
 from unlinkabledfl.errors import LocalProtocolError
 from unlinkabledfl.node.learner import State
 
-__all__ = ["SLOTS", "Array", "Kind", "Layout", "Message", "Slots"]
+__all__ = ["SLOTS", "Array", "Kind", "Layout", "Message", "Slots", "receive_descriptor", "send_descriptor"]
 
 SLOTS: Final = 2
 _HEAD: Final = struct.Struct(">BIB")
@@ -31,11 +36,12 @@ _ALIGNMENT: Final = 64  # a cache line, which also suits every vector instructio
 class Kind(IntEnum):
     """What a message is about. Requests go to the worker, replies come back, one for each request."""
 
-    ATTACH = 1  # request: the shared block is called so; write your state into the slot
+    BUILD = 0  # request, the first: `factory` and `settings` of the learner; READY or FAILED answers it
+    ATTACH = 1  # request: the shared block's descriptor follows; write your state into the slot
     LOAD = 2  # request: take the state in the slot
     TRAIN = 3  # request: train one round, then write your state into the slot
     EVALUATE = 4  # request
-    READY = 5  # reply, once, unasked: built, and this is the layout of the state
+    READY = 5  # reply: built, and this is the layout of the state
     DONE = 6  # reply: metrics
     FAILED = 7  # reply: `error` and `message`
 
@@ -105,18 +111,13 @@ class Layout:
 
 
 class Slots:
-    """Two states in one block of shared memory. Close it on both sides; whoever created it removes it."""
+    """Two states in one block of shared memory, the one behind `descriptor` or a new one. Close it on both sides."""
 
-    def __init__(self, layout: Layout, *, name: str | None = None) -> None:
+    def __init__(self, layout: Layout, *, descriptor: int | None = None) -> None:
         size_bytes = max(SLOTS * layout.size_bytes, 1)
         self._layout = layout
-        self._creator = name is None
-        self._memory = SharedMemory(name, create=self._creator, size=size_bytes)
-
-    @property
-    def name(self) -> str:
-        """How the other side finds it."""
-        return self._memory.name
+        self.descriptor = _make_block(size_bytes) if descriptor is None else descriptor
+        self._memory = mmap.mmap(self.descriptor, size_bytes)
 
     def write(self, slot: int, state: State) -> None:
         """Copy a state into a slot."""
@@ -131,11 +132,35 @@ class Slots:
     def close(self) -> None:
         """Let go of the memory."""
         self._memory.close()
-        if self._creator:
-            self._memory.unlink()
+        os.close(self.descriptor)
 
     def _views(self, slot: int) -> list[NDArray[Any]]:
         base = slot * self._layout.size_bytes
-        return [
-            np.ndarray(array.shape, array.dtype, self._memory.buf, base + array.start) for array in self._layout.arrays
-        ]
+        return [np.ndarray(array.shape, array.dtype, self._memory, base + array.start) for array in self._layout.arrays]
+
+
+def send_descriptor(connection: Connection, descriptor: int) -> None:
+    """Hand an open file over to the process at the other end."""
+    with socket.socket(fileno=os.dup(connection.fileno())) as end:
+        socket.send_fds(end, [b"\0"], [descriptor])
+
+
+def receive_descriptor(connection: Connection) -> int:
+    """Take an open file that the process at the other end hands over now."""
+    with socket.socket(fileno=os.dup(connection.fileno())) as end:
+        data, descriptors, _, _ = socket.recv_fds(end, 1, 1)
+    if not data:
+        raise EOFError
+    if len(descriptors) != 1:
+        raise LocalProtocolError("a message that hands over a file came without one")
+    return descriptors[0]
+
+
+def _make_block(size_bytes: int) -> int:
+    if hasattr(os, "memfd_create"):
+        descriptor = os.memfd_create("learner-states")
+    else:
+        with tempfile.TemporaryFile() as file:
+            descriptor = os.dup(file.fileno())
+    os.ftruncate(descriptor, size_bytes)
+    return descriptor
