@@ -4,6 +4,7 @@ from unlinkabledfl.simulation.collector import collector_paused
 from unlinkabledfl.simulation.entropy import SeededEntropy, chances
 from unlinkabledfl.simulation.faults import Crash, Fault, Partition, Restart, draw_churn
 from unlinkabledfl.simulation.host import NodeFactory, SimulatedNode
+from unlinkabledfl.simulation.learners import Learning, LearningNode, Listener, Outcome, Training, Work
 from unlinkabledfl.simulation.links import LinkPlan, LinkSettings
 from unlinkabledfl.simulation.log import EventLog, Observer
 from unlinkabledfl.simulation.records import MessageRecord, QueueMaximum, Result
@@ -14,11 +15,15 @@ __all__ = [
     "Crash",
     "EventLog",
     "Fault",
+    "Learning",
+    "LearningNode",
     "LinkPlan",
     "LinkSettings",
+    "Listener",
     "MessageRecord",
     "NodeFactory",
     "Observer",
+    "Outcome",
     "Partition",
     "QueueMaximum",
     "QueueProbe",
@@ -27,7 +32,9 @@ __all__ = [
     "SealedPackets",
     "SeededEntropy",
     "SimulatedNode",
+    "Training",
     "Watch",
+    "Work",
     "World",
     "chances",
     "collector_paused",

@@ -6,6 +6,7 @@ from typing import Protocol, runtime_checkable
 from unlinkabledfl.mixnet.events import MixEvent, SendPacket
 from unlinkabledfl.mixnet.items import MessageId
 from unlinkabledfl.mixnet.packets import Opaque
+from unlinkabledfl.node.events import NodeEvent
 from unlinkabledfl.simulation.links import Channel, LinkSettings
 from unlinkabledfl.sphinx import Entropy, NodeId
 
@@ -13,7 +14,7 @@ NO_TIMER = math.inf
 
 
 class SimulatedNode(Protocol):
-    """A sans-IO machine that a world can drive. A `MixNode` is one; tests have smaller ones."""
+    """A sans-IO machine that a world can drive. `MixNode` and `Participant` are two; tests have smaller ones."""
 
     def start(self, *, now_s: float) -> None:
         """Begin."""
@@ -42,7 +43,7 @@ class SimulatedNode(Protocol):
     def handle_timer(self, *, now_s: float) -> None:
         """The time has come."""
 
-    def next_event(self) -> MixEvent | None:
+    def next_event(self) -> MixEvent | NodeEvent | None:
         """What follows, one at a time, until None."""
 
 

@@ -29,10 +29,20 @@ from unlinkabledfl.mixnet.events import (
 )
 from unlinkabledfl.mixnet.packets import Opaque
 from unlinkabledfl.mixnet.topology import Topology
+from unlinkabledfl.node.events import (
+    Ending,
+    Finished,
+    ModelReady,
+    NodeEvent,
+    PhaseChanged,
+    RoundFinished,
+    TrainRequested,
+)
 from unlinkabledfl.simulation.entropy import chances, node_entropy
 from unlinkabledfl.simulation.faults import Crash, Fault, Partition, Restart, check_faults
 from unlinkabledfl.simulation.heap import EventHeap, check_instant
 from unlinkabledfl.simulation.host import NO_TIMER, Host, NodeFactory, Sender
+from unlinkabledfl.simulation.learners import Begin, Lessons, Training, WorkEnds
 from unlinkabledfl.simulation.links import LinkPlan
 from unlinkabledfl.simulation.log import EventLog, Observer, Tracer
 from unlinkabledfl.simulation.network import (
@@ -48,6 +58,7 @@ from unlinkabledfl.simulation.network import (
 from unlinkabledfl.simulation.records import MessageRecord, Records, Result
 from unlinkabledfl.sphinx import NodeId
 
+_NEVER = -1  # the life of a node that has not had one
 _IDLE_TIMERS_MAX = 1000
 _RETRY_S = 1.0
 
@@ -81,6 +92,11 @@ class _Heal:
     """A partition ends."""
 
 
+@dataclass(frozen=True, slots=True)
+class _Leave:
+    """A node has done its part, and takes its leave."""
+
+
 class World:
     """N nodes, their links, and the time."""
 
@@ -90,6 +106,7 @@ class World:
         "_factory",
         "_heap",
         "_hosts",
+        "_lessons",
         "_network",
         "_node_ids",
         "_packet_hops",
@@ -102,7 +119,7 @@ class World:
         "now_s",
     )
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 -- the parts of a world
         self,
         *,
         node_ids: Sequence[NodeId],
@@ -113,6 +130,7 @@ class World:
         links: LinkPlan | None = None,
         faults: Sequence[Fault] = (),
         watch: Watch = _NOBODY,
+        training: Training | None = None,
     ) -> None:
         if len(node_ids) != topology.nodes:
             raise ConfigError(
@@ -139,12 +157,27 @@ class World:
         self._cpu_s = 0.0
         self._events = 0
         self._packet_hops = 0
-        self._hosts = [self._make_host(index, serial=0) for index in range(len(node_ids))]
+        self._lessons = None if training is None else Lessons(self._heap, training)
+        absent = () if training is None else training.absent
+        self._hosts = [
+            self._empty_place(index) if index in absent else self._make_host(index, serial=0)
+            for index in range(len(node_ids))
+        ]
         self._begin(faults)
 
     def node(self, index: int) -> Opaque:
         """Return the node that runs at this index now."""
         return self._hosts[index].node
+
+    def is_running(self, index: int) -> bool:
+        """Return whether a node runs at this index."""
+        return self._hosts[index].alive
+
+    def enter(self, index: int) -> None:
+        """Bring in, now, the node that was absent so far; it dials its neighbours and begins its first round."""
+        if self._hosts[index].serial != _NEVER:
+            raise LocalProtocolError(f"node {index} is no newcomer")
+        self._restart(index, self.now_s)
 
     def send(self, source: int, destination: int, data: bytes, *, at_s: float) -> None:
         """Have the application at `source` send a message at that time; while its queue is full it tries again."""
@@ -254,7 +287,7 @@ class World:
             for name, length, bound in self._probe(node):
                 self._records.queue_length(name, length, bound)
 
-    def _carry_out(self, host: Host, event: MixEvent, at_s: float) -> None:
+    def _carry_out(self, host: Host, event: MixEvent | NodeEvent, at_s: float) -> None:
         """Do what a node asks for, or note what it tells; packets to send are dealt with before."""
         records = self._records
         index = host.index
@@ -275,6 +308,12 @@ class World:
                 self._tracer.note(at_s, "message_given_up", index, event.message_id)
             case PeerChanged():
                 self._tracer.note(at_s, "peer_routable" if event.routable else "peer_unroutable", index, event.peer)
+            case TrainRequested() | ModelReady() | PhaseChanged() | RoundFinished() | Finished():
+                if self._lessons is None:
+                    raise LocalProtocolError("a world of participants is given somebody who trains them")
+                self._lessons.take(host, event, at_s)
+                if isinstance(event, Finished) and event.ending is Ending.EXIT:
+                    self._heap.push(at_s, host, None, _Leave())
             case SendPacket():
                 raise LocalProtocolError("packets are sent where events are drained")
             case _:
@@ -287,6 +326,14 @@ class World:
                 self._post(payload, at_s)
             case DialEnds() | DialFailed() | LinkUp() | LinkDown() | LinkLost():
                 self._notice(host, payload, at_s)
+            case WorkEnds():
+                self._work_ends(host, payload, at_s)
+            case Begin():
+                if host.alive:
+                    host.node.begin(now_s=at_s)
+                    self._settle(host, at_s)
+            case _Leave():
+                self._leave(host, at_s)
             case Crash():
                 self._crash(self._hosts[payload.node], at_s)
             case Restart():
@@ -324,6 +371,12 @@ class World:
                     self._link_down(host, peer, at_s)
             case _:
                 assert_never(notice)
+
+    def _work_ends(self, host: Host, end: WorkEnds, at_s: float) -> None:
+        if self._lessons is not None:
+            self._lessons.arrive(host, end, at_s)
+        if host.alive:
+            self._settle(host, at_s)
 
     def _link_down(self, host: Host, peer: NodeId, at_s: float) -> None:
         self._tracer.note(at_s, "link_down", host.index, peer)
@@ -365,6 +418,15 @@ class World:
         host.links.clear()
         host.node = None
 
+    def _leave(self, host: Host, at_s: float) -> None:
+        """Close all links, so that every peer knows at once, and stop."""
+        if not host.alive:
+            return
+        self._tracer.note(at_s, "leave", host.index)
+        for peer in [peer for peer, link in host.links.items() if link.waiting is None]:
+            self._network.close(host, peer, now_s=at_s)
+        self._crash(host, at_s)
+
     def _restart(self, index: int, at_s: float) -> None:
         self._tracer.note(at_s, "restart", index)
         old = self._hosts[index]
@@ -374,6 +436,8 @@ class World:
         host.node.start(now_s=at_s)
         self._network.restore(host, now_s=at_s)
         self._settle(host, at_s)
+        if self._lessons is not None:
+            self._heap.push(at_s, host, None, Begin())
 
     def _cut(self, partition: Partition, at_s: float) -> None:
         for number, group in enumerate(partition.groups, start=1):
@@ -402,18 +466,29 @@ class World:
         self._network.add(host)
         return host
 
+    def _empty_place(self, index: int) -> Host:
+        """The place of a node that enters later: like a crashed one, and the network does not know it."""
+        host = Host(index=index, node_id=self._node_ids[index], serial=_NEVER, node=None)
+        host.alive = False
+        return host
+
     def _begin(self, faults: Sequence[Fault]) -> None:
         for fault in faults:
             self._heap.push(fault.at_s, None, None, fault)
-        for host in self._hosts:
+        present = [host for host in self._hosts if host.alive]
+        for host in present:
             for other in self._topology.neighbours(host.index):
-                if host.index < other:
+                if host.index < other and self._hosts[other].alive:
                     self._network.join(host, self._hosts[other])
-        for host in self._hosts:
+        for host in present:
             host.node.start(now_s=0.0)
             for peer in host.bootstrap:
-                self._heap.push(0.0, host, None, LinkUp(peer))
+                if peer in host.links:
+                    self._heap.push(0.0, host, None, LinkUp(peer))
             self._settle(host, 0.0)
+        if self._lessons is not None:
+            for host in present:
+                self._heap.push(0.0, host, None, Begin())
 
     def _check_progress(self, host: Host, at_s: float) -> None:
         host.idle_timers += 1
@@ -428,5 +503,7 @@ class World:
 
 
 def _counters_of(host: Host) -> Mapping[str, int]:
-    counters: Mapping[str, int] = getattr(host.node, "counters", {}) if host.alive else {}
+    if not host.alive:
+        return {}
+    counters: Mapping[str, int] = getattr(getattr(host.node, "mix", host.node), "counters", {})
     return counters
