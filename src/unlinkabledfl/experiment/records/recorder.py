@@ -4,8 +4,8 @@ A driver calls `record` for every node and round, and with no round for a sample
 not happen in every round; `phase` when a node turns to something else; and `finish` once. Listeners raise nothing
 but `RunError`, and only when going on would lose records.
 
-Times are seconds since the run began, on the run's own clock: virtual in one back end, monotonic in the other. Nodes are
-the indices of the topology. No node means the whole network.
+Times are seconds since the run began, on the run's own clock: virtual in one back end, monotonic in the other. Nodes
+are the indices of the topology. No node means the whole network.
 """
 
 from collections.abc import Mapping, Sequence

@@ -1,0 +1,308 @@
+"""The metrics and events of a run as files of lines, and back into memory as columns.
+
+`metrics.csv` is long form: `time,round,node,metric,value`. No round: a sample of that moment. No node: the network.
+`events.csv` is `time,node,kind,text`.
+
+Invariant: reading never fails because of what a line holds. A line that is not right is left out and named by its
+number; sizes are bounded before anything is kept.
+"""
+
+import csv
+import io
+import math
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from unlinkabledfl.errors import RunError
+from unlinkabledfl.experiment.records.files import reading, replaced_file
+from unlinkabledfl.experiment.records.recorder import EventKind
+
+__all__ = ["EVENTS_HEADER", "METRICS_HEADER", "Event", "MetricTable", "Problems", "event_line", "metric_lines"]
+
+METRICS_HEADER: Final = "time,round,node,metric,value"
+EVENTS_HEADER: Final = "time,node,kind,text"
+NONE: Final = -1
+"""Stands in the columns `rounds` and `nodes` for an empty cell."""
+
+FILE_MAX_BYTES: Final = 4 << 30
+ROWS_MAX: Final = 30_000_000
+EVENTS_MAX: Final = 100_000
+_LINE_MAX_BYTES: Final = 16_384
+_METRICS_MAX: Final = 1_000
+_INDEX_MAX: Final = 10_000_000
+_TEXT_MAX: Final = 2_000
+_PROBLEMS_LISTED: Final = 20
+_METRIC_FIELDS: Final = 5
+_UNUSUAL: Final = re.compile(r"[^A-Za-z0-9_.:/@+-]")
+
+
+@dataclass(slots=True)
+class Problems:
+    """What was wrong with files that were read: the first sentences, and how many there were."""
+
+    listed: list[str] = field(default_factory=list)
+    count: int = 0
+
+    def add(self, problem: str) -> None:
+        """Count a problem, and keep its sentence unless there are many already."""
+        self.count += 1
+        if len(self.listed) < _PROBLEMS_LISTED:
+            self.listed.append(problem)
+
+    def sentences(self) -> list[str]:
+        """Return what to show to people."""
+        more = self.count - len(self.listed)
+        return self.listed + ([f"and {more:,} more"] if more else [])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Event:
+    """One line of `events.csv`."""
+
+    time_s: float
+    node: int | None
+    kind: EventKind
+    text: str
+
+
+def metric_name(name: str) -> str:
+    """Return a metric's name as it can stand in a line: learners of users may call theirs what they like."""
+    return _UNUSUAL.sub("_", name)[:64] or "_"
+
+
+def metric_lines(*, time_s: float, round_number: int | None, node: int | None, metrics: Mapping[str, float]) -> str:
+    """Write figures of one node as lines."""
+    start = f"{time_s:.6f},{'' if round_number is None else round_number},{'' if node is None else node}"
+    # float() first: a numpy scalar shows its type.
+    return "".join(f"{start},{metric_name(name)},{float(value)!r}\n" for name, value in metrics.items())
+
+
+def event_line(event: Event) -> str:
+    """Write an event as one line: line breaks of an error message become blanks."""
+    text = " ".join(event.text.split())[:_TEXT_MAX]
+    sink = io.StringIO()
+    csv.writer(sink, lineterminator="\n").writerow(
+        [f"{event.time_s:.6f}", "" if event.node is None else event.node, event.kind.value, text]
+    )
+    return sink.getvalue()
+
+
+class MetricTable:
+    """The rows of a run, a column an array, in the order in which they were written."""
+
+    def __init__(
+        self,
+        *,
+        times_s: NDArray[np.float64],
+        rounds: NDArray[np.int32],
+        nodes: NDArray[np.int32],
+        codes: NDArray[np.int16],
+        values: NDArray[np.float64],
+        names: tuple[str, ...],
+    ) -> None:
+        self.times_s = times_s
+        self.rounds = rounds
+        self.nodes = nodes
+        self.codes = codes
+        self.values = values
+        self.names = names
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    @property
+    def end_s(self) -> float:
+        """The last moment of which anything is known."""
+        return float(self.times_s.max()) if len(self) else 0.0
+
+    def rows(self) -> Iterator[tuple[float, int, int, str, float]]:
+        """Iterate over time, round, node, metric and value."""
+        columns = (self.times_s.tolist(), self.rounds.tolist(), self.nodes.tolist(), self.codes.tolist())
+        for time_s, round_number, node, code, value in zip(*columns, self.values.tolist(), strict=True):
+            yield time_s, round_number, node, self.names[code], value
+
+    def by_round(self, metric: str) -> dict[int, dict[int, float]]:
+        """Return a metric's value by round and node; of two for the same, the later."""
+        chosen = self._of(metric) & (self.rounds != NONE) & (self.nodes != NONE)
+        found: dict[int, dict[int, float]] = {}
+        rows = zip(self.rounds[chosen].tolist(), self.nodes[chosen].tolist(), self.values[chosen].tolist(), strict=True)
+        for round_number, node, value in rows:
+            found.setdefault(round_number, {})[node] = value
+        return dict(sorted(found.items()))
+
+    def round_times(self, metric: str) -> dict[int, dict[int, float]]:
+        """Return when a metric of a round was reported, by round and node."""
+        chosen = self._of(metric) & (self.rounds != NONE) & (self.nodes != NONE)
+        found: dict[int, dict[int, float]] = {}
+        columns = (self.rounds[chosen].tolist(), self.nodes[chosen].tolist(), self.times_s[chosen].tolist())
+        for round_number, node, time_s in zip(*columns, strict=True):
+            found.setdefault(round_number, {})[node] = time_s
+        return dict(sorted(found.items()))
+
+    def samples(self, metric: str) -> dict[int, tuple[NDArray[np.float64], NDArray[np.float64]]]:
+        """Return the samples of a gauge by node: times and values."""
+        chosen = self._of(metric) & (self.rounds == NONE) & (self.nodes != NONE)
+        times_s, nodes, values = self.times_s[chosen], self.nodes[chosen], self.values[chosen]
+        order = np.lexsort((times_s, nodes))
+        times_s, nodes, values = times_s[order], nodes[order], values[order]
+        found, starts = np.unique(nodes, return_index=True)
+        ends = [*starts[1:].tolist(), len(nodes)]
+        return {
+            int(node): (times_s[start:end], values[start:end])
+            for node, start, end in zip(found, starts.tolist(), ends, strict=True)
+        }
+
+    def _of(self, metric: str) -> NDArray[np.bool_]:
+        if metric not in self.names:
+            return np.zeros(len(self), dtype=bool)
+        return np.equal(self.codes, self.names.index(metric))
+
+
+def read_metrics(path: Path, problems: Problems, *, rows_max: int = ROWS_MAX) -> MetricTable:
+    """Read `metrics.csv`. A run may still be writing it: a last line without its end is left out."""
+    columns = _Columns()
+    for number, line in _lines(path, METRICS_HEADER, problems):
+        if len(columns.values) >= rows_max:
+            problems.add(f"{path.name}: more than {rows_max:,} rows; those from line {number:,} on are left out")
+            break
+        problem = columns.add(line)
+        if problem is not None:
+            problems.add(f"{path.name}, line {number:,}: {problem}; the line is left out")
+    return columns.table()
+
+
+def read_events(path: Path, problems: Problems, *, events_max: int = EVENTS_MAX) -> list[Event]:
+    """Read `events.csv`."""
+    events: list[Event] = []
+    for number, line in _lines(path, EVENTS_HEADER, problems):
+        if len(events) >= events_max:
+            problems.add(f"{path.name}: more than {events_max:,} events; those from line {number:,} on are left out")
+            break
+        try:
+            time, node, kind, text = next(csv.reader([line], strict=True))
+            events.append(
+                Event(time_s=_time(time), node=_index(node, "node"), kind=EventKind(kind), text=text[:_TEXT_MAX])
+            )
+        except (csv.Error, StopIteration, ValueError) as error:
+            problems.add(f"{path.name}, line {number:,}: {_said(error)}; the line is left out")
+    return events
+
+
+def _lines(path: Path, header: str, problems: Problems) -> Iterator[tuple[int, str]]:
+    with reading(path), path.open("rb") as source:
+        size_bytes = path.stat().st_size
+        if size_bytes > FILE_MAX_BYTES:
+            raise RunError(f"{path} has {size_bytes:,} bytes; more than {FILE_MAX_BYTES:,} are not read")
+        number = 0
+        while raw := source.readline(_LINE_MAX_BYTES):
+            number += 1
+            if not raw.endswith(b"\n"):
+                rest = b"" if len(raw) < _LINE_MAX_BYTES else _skip_line(source)
+                cut = not rest.endswith(b"\n")
+                problems.add(f"{path.name}, line {number:,}: {'cut off' if cut else 'too long'}; the line is left out")
+                continue
+            line = raw.decode("utf-8", "replace").rstrip("\r\n")
+            if number > 1:
+                yield number, line
+            elif line != header:
+                raise RunError(f"{path}: line 1 is not `{header}`: this is no such table")
+
+
+def _skip_line(source: io.BufferedReader) -> bytes:
+    last = b""
+    while (raw := source.readline(_LINE_MAX_BYTES)) and not raw.endswith(b"\n"):
+        last = raw
+    return raw or last
+
+
+class _Columns:
+    def __init__(self) -> None:
+        self._codes: dict[str, int] = {}
+        self._times_s: list[float] = []
+        self._rounds: list[int] = []
+        self._nodes: list[int] = []
+        self._metrics: list[int] = []
+        self.values: list[float] = []
+
+    def add(self, line: str) -> str | None:
+        """Take a line, or return what is wrong with it."""
+        cells = line.split(",")
+        if len(cells) != _METRIC_FIELDS:
+            return f"{len(cells)} fields instead of {_METRIC_FIELDS}"
+        time, round_number, node, metric, value = cells
+        try:
+            time_s, at_round, at_node = _time(time), _index(round_number, "round"), _index(node, "node")
+            number = float(value)
+        except ValueError as error:
+            return _said(error)
+        code = self._codes.get(metric)
+        if code is None:
+            if not metric or metric != metric_name(metric):
+                return f"{metric[:64]!r} is no name of a metric"
+            if len(self._codes) >= _METRICS_MAX:
+                return f"more than {_METRICS_MAX} different metrics"
+            code = self._codes[metric] = len(self._codes)
+        self._times_s.append(time_s)
+        self._rounds.append(NONE if at_round is None else at_round)
+        self._nodes.append(NONE if at_node is None else at_node)
+        self._metrics.append(code)
+        self.values.append(number)
+        return None
+
+    def table(self) -> MetricTable:
+        """Return what was taken as arrays."""
+        return MetricTable(
+            times_s=np.array(self._times_s, dtype=np.float64),
+            rounds=np.array(self._rounds, dtype=np.int32),
+            nodes=np.array(self._nodes, dtype=np.int32),
+            codes=np.array(self._metrics, dtype=np.int16),
+            values=np.array(self.values, dtype=np.float64),
+            names=tuple(self._codes),
+        )
+
+
+def _time(cell: str) -> float:
+    time_s = float(cell)
+    if not math.isfinite(time_s) or time_s < 0:
+        raise ValueError(f"{cell!r} is no time")
+    return time_s
+
+
+def _index(cell: str, what: str) -> int | None:
+    if not cell:
+        return None
+    if not (cell.isascii() and cell.isdigit() and len(cell) < 10) or int(cell) > _INDEX_MAX:  # noqa: PLR2004 - digits
+        raise ValueError(f"{cell[:32]!r} is no {what}")
+    return int(cell)
+
+
+def _said(error: Exception) -> str:
+    return str(error)[:200] or "not a line of this table"
+
+
+def write_parquet(table: MetricTable, path: Path) -> bool:
+    """Write the rows as Parquet, with nulls where a cell is empty; return False where pyarrow is not installed."""
+    try:
+        import pyarrow as pa  # noqa: PLC0415 - an optional extra, and slow to import
+        from pyarrow import parquet  # noqa: PLC0415
+    except ImportError:
+        return False
+    names = pa.DictionaryArray.from_arrays(pa.array(table.codes), pa.array(list(table.names), type=pa.string()))
+    rows = pa.table(
+        {
+            "time": pa.array(table.times_s),
+            "round": pa.array(table.rounds, mask=table.rounds == NONE),
+            "node": pa.array(table.nodes, mask=table.nodes == NONE),
+            "metric": names,
+            "value": pa.array(table.values),
+        }
+    )
+    with replaced_file(path) as sink:
+        parquet.write_table(rows, sink, compression="zstd")
+    return True
