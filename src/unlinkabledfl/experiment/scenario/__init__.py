@@ -1,0 +1,41 @@
+"""Everything that decides a run: presets, TOML files, overrides, and the one frozen object that they become."""
+
+from unlinkabledfl.experiment.scenario.learning import Aggregation, Attack, Learning, Payload
+from unlinkabledfl.experiment.scenario.loading import (
+    PRESETS,
+    load_scenario,
+    override,
+    parse_scenario,
+    preset,
+    validate_scenario,
+)
+from unlinkabledfl.experiment.scenario.model import Scenario
+from unlinkabledfl.experiment.scenario.network import Churn, Links, Mixnet, Topology
+from unlinkabledfl.experiment.scenario.running import Monitoring, Process, Run
+from unlinkabledfl.experiment.scenario.schema import Key, keys, sections
+from unlinkabledfl.experiment.scenario.writing import to_toml
+
+__all__ = [
+    "PRESETS",
+    "Aggregation",
+    "Attack",
+    "Churn",
+    "Key",
+    "Learning",
+    "Links",
+    "Mixnet",
+    "Monitoring",
+    "Payload",
+    "Process",
+    "Run",
+    "Scenario",
+    "Topology",
+    "keys",
+    "load_scenario",
+    "override",
+    "parse_scenario",
+    "preset",
+    "sections",
+    "to_toml",
+    "validate_scenario",
+]

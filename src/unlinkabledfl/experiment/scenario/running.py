@@ -1,0 +1,45 @@
+"""`[run]`, `[process]` and `[monitoring]`: how a scenario is run and watched."""
+
+from typing import Literal, TypeAlias
+
+from unlinkabledfl.experiment.scenario.base import Section, setting
+
+__all__ = ["BackendName", "Monitoring", "Process", "Run"]
+
+BackendName: TypeAlias = Literal["simulation", "process"]
+
+
+class Run(Section):
+    """The run itself."""
+
+    name: str = setting(
+        "run", "What directories and reports call it.", pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$", max_length=64
+    )
+    seed: int = setting(1, "Decides everything that is drawn when the run is prepared.", ge=0, lt=2**63)
+    rounds: int = setting(10, "How many rounds there are.", symbol="T", unit="rounds", ge=1, le=100_000)
+    backend: BackendName = setting(
+        "simulation", "The world it runs in: virtual time in one process, or real time and a process a node."
+    )
+
+
+class Process(Section):
+    """The real world on this host."""
+
+    pin: bool = setting(False, "Whether each node is bound to one core.")
+    host: str = setting("127.0.0.1", "The address that nodes listen at.", min_length=1, max_length=255)
+    base_port: int = setting(0, "Node i listens at this port plus i; 0: at any that is free.", ge=0, le=65_535)
+    datagram_bytes: int = setting(0, "The largest datagram; 0: what the path takes.", unit="bytes", ge=0, le=65_507)
+    workers: int = setting(0, "How many learners compute at once; 0: one for each core.", ge=0, le=4_096)
+    start_timeout_s: float = setting(120.0, "How long nodes may take until all are linked.", unit="s", gt=0, le=86_400)
+
+
+class Monitoring(Section):
+    """What is recorded."""
+
+    gauges_interval_s: float = setting(
+        1.0, "How often queues and rates are sampled; 0: never.", unit="s", ge=0, le=86_400
+    )
+    evaluate_every: int = setting(
+        1, "Measure the model after every so many rounds, and after the last; 0: after the last only.", ge=0, le=100_000
+    )
+    trace: bool = setting(False, "Whether what an observer of the links sees is recorded, packet by packet.")
