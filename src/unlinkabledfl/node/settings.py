@@ -1,0 +1,204 @@
+"""What a participant is told: how its rounds turn, what it sends of a model, how it aggregates, and with whom.
+
+Keys in messages to the operator are those of a scenario (`aggregation.deadline_s`), whoever builds these objects.
+"""
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+from math import inf, isfinite
+
+from unlinkabledfl.errors import ConfigError
+from unlinkabledfl.fragments import DEFAULT_BOUND, Policy, Rule, Staleness, rule_by_name
+from unlinkabledfl.fragments.codecs import FIT_BITS, Codec, codec_by_name
+from unlinkabledfl.fragments.framing import MAX_ROUND
+from unlinkabledfl.fragments.pool import MAX_PER_RANGE
+from unlinkabledfl.sphinx import NodeId
+
+__all__ = ["AggregationSettings", "Completion", "Exchange", "ParticipantSettings", "PayloadSettings", "RoundSettings"]
+
+
+class Completion(StrEnum):
+    """When the exchange of a round is over."""
+
+    COMPLETENESS = "completeness"
+    """Every fragment expected is here and every one of our own has ended; at the deadline otherwise."""
+    DEADLINE = "deadline"
+    """At the deadline, whatever is here: no round tells how fast its fragments were."""
+    CADENCE = "cadence"
+    """At the next multiple of the cadence since the first round began."""
+    IMMEDIATE = "immediate"
+    """At once: aggregate what is here after each local training, and wait for nobody."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RoundSettings:
+    """How many rounds, and how one ends."""
+
+    rounds: int
+    """The number of the federation's last round; the first is 1."""
+    first_round: int = 1
+    """The round in which this node joins, or goes on after a break."""
+    last_round: int | None = None
+    """The round after which the schedule has this node leave; none: it stays."""
+    completion: Completion = Completion.COMPLETENESS
+    deadline_s: float = 600.0
+    """How long an exchange lasts at most. Time that the node itself did not get does not count."""
+    cadence_s: float = 60.0
+    trigger_change: float = 0.0
+    """Send a model only if it differs by this share, in norm, from the one sent last; 0: send always."""
+    evaluate_every: int = 1
+    """Evaluate after every so many rounds, and after the last one; 0: after the last one only."""
+
+    def __post_init__(self) -> None:
+        """Refuse what cannot work, naming the key."""
+        # A scenario, or a file, says it as a plain string.
+        object.__setattr__(self, "completion", _completion(self.completion))
+        _check_whole("run.rounds", self.rounds, least=1, most=MAX_ROUND)
+        _check_whole("topology.join", self.first_round, least=1, most=self.rounds)
+        if self.last_round is not None:
+            _check_whole("topology.exit", self.last_round, least=self.first_round, most=self.rounds)
+        _check_seconds("aggregation.deadline_s", self.deadline_s)
+        _check_seconds("aggregation.cadence_s", self.cadence_s)
+        _check_whole("monitoring.evaluate_every", self.evaluate_every, least=0)
+        if not 0.0 <= self.trigger_change < inf:
+            raise ConfigError(key="aggregation.trigger_change", got=self.trigger_change, takes="a share from 0")
+        if self.trigger_change and self.completion is Completion.COMPLETENESS:
+            raise ConfigError(
+                key="aggregation.trigger_change",
+                got=self.trigger_change,
+                takes="0 with aggregation.completion = completeness",
+                hint="peers would wait for a model that is not sent; with `cadence` and `immediate` they do not",
+            )
+
+    @property
+    def end(self) -> int:
+        """The last round of this node."""
+        return self.rounds if self.last_round is None else self.last_round
+
+    def evaluates(self, round_number: int) -> bool:
+        """Whether the model is evaluated after this round."""
+        if round_number == self.end:
+            return True
+        return self.evaluate_every > 0 and round_number % self.evaluate_every == 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PayloadSettings:
+    """How a model becomes fragments. All nodes of a federation share these, or their grids differ."""
+
+    codec: str = "fit"
+    bits: float = FIT_BITS
+    """What the codec `fit` plans for."""
+    ratio: float = 1.0
+    """The share of all ranges that is sent each round."""
+    selection: str = "random"
+    error_feedback: bool = False
+    bound: float = DEFAULT_BOUND
+    """No value sent or accepted is larger."""
+
+    def __post_init__(self) -> None:
+        """Refuse what cannot work, naming the key."""
+        self.make_codec()
+        if not 0.0 < self.ratio <= 1.0:
+            raise ConfigError(key="payload.ratio", got=self.ratio, takes="a share above 0, up to 1")
+        if not 0.0 < self.bound < inf:
+            raise ConfigError(key="payload.bound", got=self.bound, takes="a number above 0")
+
+    def make_codec(self) -> Codec:
+        """Return a codec as set."""
+        return codec_by_name(self.codec, bits=self.bits)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AggregationSettings:
+    """How fragments become a model."""
+
+    rule: str = "fragfedavg"
+    byzantine: int = 0
+    """How many candidates of a range may be malicious (B); for the rules that ask."""
+    staleness: Policy = Policy.DROP
+    staleness_window: int = 2
+    """Fragments of so many rounds before and after ours are taken."""
+    staleness_decay: float = 0.5
+    max_per_range: int = MAX_PER_RANGE
+    """How many fragments of one range and round are held."""
+
+    def __post_init__(self) -> None:
+        """Refuse what cannot work, naming the key."""
+        names = [policy.value for policy in Policy]
+        if self.staleness not in names:
+            raise ConfigError(key="aggregation.staleness", got=self.staleness, takes=", ".join(names))
+        object.__setattr__(self, "staleness", Policy(self.staleness))
+        _check_whole("aggregation.staleness_window", self.staleness_window, least=0)
+        _check_whole("aggregation.max_per_range", self.max_per_range, least=1)
+        self.make_staleness()
+        if self.staleness is Policy.WEIGHT and not self.make_rule().weighs:
+            raise ConfigError(
+                key="aggregation.staleness",
+                got="weight",
+                takes="keep or drop with this rule",
+                hint=f"{self.rule} chooses or sorts, it does not weigh",
+            )
+
+    def make_rule(self) -> Rule:
+        """Return the rule as set."""
+        return rule_by_name(self.rule, byzantine=self.byzantine)
+
+    def make_staleness(self) -> Staleness:
+        """Return the policy as set."""
+        window = self.staleness_window
+        return Staleness(policy=self.staleness, behind=window, ahead=window, decay=self.staleness_decay)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ParticipantSettings:
+    """Everything about one participant but its partners."""
+
+    rounds: RoundSettings
+    payload: PayloadSettings = field(default_factory=PayloadSettings)
+    aggregation: AggregationSettings = field(default_factory=AggregationSettings)
+    queue_ahead: int = 256
+    """How many own fragments wait in the mixer for their slots at most; the rest is encoded when there is room.
+
+    Below the outbox size an outbox would be filled up with cover while fragments wait.
+    """
+
+    def __post_init__(self) -> None:
+        """Refuse what cannot work, naming the key."""
+        _check_whole("mixnet.queue_ahead", self.queue_ahead, least=1)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Exchange:
+    """With whom a node exchanges fragments: public knowledge, from the topology."""
+
+    destinations: tuple[NodeId, ...]
+    """To whom this node sends each of its fragments."""
+    expected_from: tuple[NodeId, ...]
+    """Who has this node among its destinations."""
+
+    def __post_init__(self) -> None:
+        """Refuse a peer that is named twice."""
+        for key in ("destinations", "expected_from"):
+            peers = getattr(self, key)
+            if len(set(peers)) != len(peers):
+                raise ConfigError(key=f"exchange.{key}", got=len(peers), takes="every peer once")
+
+
+def _completion(name: str) -> Completion:
+    try:
+        return Completion(name)
+    except ValueError:
+        takes = ", ".join(Completion)
+        raise ConfigError(key="aggregation.completion", got=name, takes=takes) from None
+
+
+def _check_whole(key: str, got: int, *, least: int, most: int | None = None) -> None:
+    if got < least or (most is not None and got > most):
+        takes = f"a whole number from {least}" if most is None else f"a whole number from {least} to {most}"
+        raise ConfigError(key=key, got=got, takes=takes)
+
+
+def _check_seconds(key: str, got: float) -> None:
+    if not (isfinite(got) and got > 0.0):
+        raise ConfigError(key=key, got=got, takes="a number of seconds above 0")
