@@ -1,0 +1,50 @@
+"""What a backend is: whoever lets the nodes of a scenario run, in whatever world.
+
+    running --all nodes have done their rounds---> over
+    running --Ctrl-C-----------------------------> KeyboardInterrupt, over
+    running --it cannot go on--------------------> RunError, over
+
+Whoever calls `run` has made the run's directory and the recorders, and says in the end how it went; a backend fills
+them. The figures of a round are those of `RoundFinished`, with what only a driver knows: the node's CPU and memory.
+
+Invariant: when `run` returns or raises, nothing that it started is left, and the models that the nodes had are in the
+directory's checkpoints, so that the run can be taken up again.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from unlinkabledfl.experiment.records import Checkpoint, Recorder, RunDirectory
+from unlinkabledfl.experiment.scenario import Scenario
+
+__all__ = ["Backend", "Job", "first_round_of"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Job:
+    """One run, as a backend gets it."""
+
+    scenario: Scenario
+    directory: RunDirectory
+    recorder: Recorder
+    checkpoints: Mapping[int, Checkpoint] = field(default_factory=dict)
+    """Where a run that is taken up goes on: the last models, by node."""
+
+    @property
+    def first_round(self) -> int:
+        """The round with which the run begins or goes on."""
+        return first_round_of(self.checkpoints)
+
+
+class Backend(Protocol):
+    """Runs a scenario. The protocol suite in tests/contract holds for each."""
+
+    def run(self, job: Job) -> None:
+        """Let all nodes do their rounds."""
+        ...
+
+
+def first_round_of(checkpoints: Mapping[int, Checkpoint]) -> int:
+    """Return the first round that some node has not done: there all go on, for nobody sends old rounds again."""
+    return 1 + min((checkpoint.round_number for checkpoint in checkpoints.values()), default=0)
