@@ -12,13 +12,13 @@ costs one multiplication (two in a batch on eight lanes) and leaves no trace.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import partial
 from hmac import compare_digest
+from typing import TypeAlias
 
 from unlinkabledfl.errors import ConfigError, LocalProtocolError, PacketError
 from unlinkabledfl.sphinx.geometry import MAX_DELAY_US, NODE_ID_BYTES, SEED_BYTES, SURB_ID_BYTES, Geometry
-from unlinkabledfl.sphinx.header import Command, HeaderBuilder, SlotReader
+from unlinkabledfl.sphinx.header import Command, HeaderBuilder, Slot, SlotReader
 from unlinkabledfl.sphinx.keylayers.protocol import SenderHop, generate_key
 from unlinkabledfl.sphinx.multibuffer import load
 from unlinkabledfl.sphinx.multiplier import EightAtOnce, Multiplier, OneByOne
@@ -47,6 +47,7 @@ from unlinkabledfl.sphinx.types import (
 )
 
 _NO_ID = bytes(NODE_ID_BYTES)
+_FORWARD = int(Command.FORWARD)
 _EXACT = OneByOne()
 """Stateless, and right on every point."""
 
@@ -70,19 +71,8 @@ def choose_multiplier(backend: str) -> Multiplier:
     )
 
 
-@dataclass(slots=True, repr=False)
-class _Opened:
-    """A packet whose header is authentic and new."""
-
-    command: int
-    delay_us: int
-    node_id: bytes
-    next_mac: bytes
-    carried: bytes
-    next_beta: bytes
-    element: bytes
-    keys: HopKeys
-    body: bytes
+_Opened: TypeAlias = tuple[bytes, bytes, HopKeys, Slot]
+"""Packet, element, keys and slot of what is to be forwarded."""
 
 
 class Sphinx:
@@ -199,12 +189,11 @@ class Sphinx:
         """Remove one layer; PacketError with its cause if the packet is not good."""
         self._check_length(packet)
         element = packet[: self._element_bytes]
-        (secret,) = self._layer.secrets(key, (element,), _EXACT)
-        opened = self._open(packet, element, secret, key, replays, _EXACT)
-        if opened.command != Command.FORWARD:
-            return self._keep(opened)
-        next_elements = self._layer.next_elements((element,), (opened.keys.blind,), (opened.carried,), _EXACT)
-        return _forward(opened, next_elements[0])
+        keys = self._authentic(packet, element, self._layer.secret(key, element), key)
+        slot = self._open(packet, keys, replays)
+        if slot.command != _FORWARD:
+            return self._keep(packet, keys, slot)
+        return self._forward(packet, keys, slot, self._layer.next_element(element, keys.blind, slot.carried))
 
     def unwrap_batch(
         self, packets: Sequence[bytes], *, key: PrivateKey, replays: ReplayFilter
@@ -212,79 +201,85 @@ class Sphinx:
         """The same for several: one result a packet, in their order, what it is or why it was refused."""
         elements = [packet[: self._element_bytes] for packet in packets if len(packet) == self._packet_bytes]
         multiplier = self._multiplier if len(elements) > 1 else _EXACT
-        secrets = iter(self._layer.secrets(key, elements, multiplier))
+        secrets = iter(zip(elements, self._layer.secrets(key, elements, multiplier), strict=True))
         results: list[Unwrapped | PacketError | _Opened] = []
         for packet in packets:
             try:
                 self._check_length(packet)
-                opened = self._open(packet, packet[: self._element_bytes], next(secrets), key, replays, multiplier)
-                results.append(opened if opened.command == Command.FORWARD else self._keep(opened))
+                element, secret = next(secrets)
+                keys = self._authentic(packet, element, secret, key, look_twice=multiplier is not _EXACT)
+                slot = self._open(packet, keys, replays)
+                opened = (packet, element, keys, slot)
+                results.append(opened if slot.command == _FORWARD else self._keep(packet, keys, slot))
             except PacketError as refusal:
                 # A traceback would keep alive what the frames hold: keys, and every packet of the batch.
                 results.append(refusal.with_traceback(None))
-        to_forward = [result for result in results if isinstance(result, _Opened)]
+        return self._forward_all(results)
+
+    def _forward_all(self, results: list[Unwrapped | PacketError | _Opened]) -> list[Unwrapped | PacketError]:
+        """Blind the elements of all that is to be forwarded in one go, and leave the rest as it is."""
+        opened = [result for result in results if isinstance(result, tuple)]
         next_elements = iter(
             self._layer.next_elements(
-                [opened.element for opened in to_forward],
-                [opened.keys.blind for opened in to_forward],
-                [opened.carried for opened in to_forward],
+                [element for _, element, _, _ in opened],
+                [keys.blind for _, _, keys, _ in opened],
+                [slot.carried for _, _, _, slot in opened],
                 self._multiplier,
             )
         )
-        return [_forward(result, next(next_elements)) if isinstance(result, _Opened) else result for result in results]
+        done: list[Unwrapped | PacketError] = []
+        for result in results:
+            if isinstance(result, tuple):
+                packet, _, keys, slot = result
+                done.append(self._forward(packet, keys, slot, next(next_elements)))
+            else:
+                done.append(result)
+        return done
 
     def _check_length(self, packet: bytes) -> None:
         if len(packet) != self._packet_bytes:
             raise PacketError("bad_length", f"got {len(packet)} bytes, takes {self._packet_bytes}")
 
-    def _open(  # noqa: PLR0917 -- the one step that both ways of unwrapping share
-        self,
-        packet: bytes,
-        element: bytes,
-        secret: bytes | None,
-        key: PrivateKey,
-        replays: ReplayFilter,
-        multiplier: Multiplier,
-    ) -> _Opened:
-        beta = packet[self._element_bytes : self._mac_at]
-        mac = packet[self._mac_at : self._body_at]
-        keys = self._authentic(secret, element, beta, mac, key)
-        if keys is None and multiplier is not _EXACT:
+    def _authentic(
+        self, packet: bytes, element: bytes, secret: bytes | None, key: PrivateKey, *, look_twice: bool = False
+    ) -> HopKeys:
+        """The keys that the secret gives, if the header verifies under them."""
+        if secret is not None:
+            keys = derive_hop_keys(self._context, secret, element, key.public_bytes)
+            if compare_digest(header_mac(keys.mac, packet[: self._mac_at]), packet[self._mac_at : self._body_at]):
+                return keys
+        if look_twice:
             # The lanes are wrong on some points of special form, and whoever sends one must not find out from a
             # refusal: nothing is refused before the exact multiplication has had its say.
-            (secret,) = self._layer.secrets(key, (element,), _EXACT)
-            keys = self._authentic(secret, element, beta, mac, key)
-        if keys is None:
-            if secret is None:
-                raise PacketError("bad_element", "the packet's group element gives no secret")
-            raise PacketError("bad_mac", "the header is forged, damaged or for another node, key or geometry")
+            exact = self._layer.secret(key, element)
+            if exact is None or secret is None or not compare_digest(exact, secret):
+                return self._authentic(packet, element, exact, key)
+        if secret is None:
+            raise PacketError("bad_element", "the packet's group element gives no secret")
+        raise PacketError("bad_mac", "the header is forged, damaged or for another node, key or geometry")
+
+    def _open(self, packet: bytes, keys: HopKeys, replays: ReplayFilter) -> Slot:
+        """What an authentic and new header says."""
         if not replays.test_and_set(keys.replay_tag):
             raise PacketError("replayed", "this header was processed before")
-        slot = self._slots.read(stream_xor(keys.header, beta + self._stream_padding))
-        return _Opened(*slot, element, keys, packet[self._body_at :])
+        beta = packet[self._element_bytes : self._mac_at]
+        return self._slots.read(stream_xor(keys.header, beta + self._stream_padding))
 
-    def _authentic(
-        self, secret: bytes | None, element: bytes, beta: bytes, mac: bytes, key: PrivateKey
-    ) -> HopKeys | None:
-        if secret is None:
-            return None
-        keys = derive_hop_keys(self._context, secret, element, key.public_bytes)
-        return keys if compare_digest(header_mac(keys.mac, element, beta), mac) else None
-
-    def _keep(self, opened: _Opened) -> Deliver | Reply:
-        match opened.command:
+    def _keep(self, packet: bytes, keys: HopKeys, slot: Slot) -> Deliver | Reply:
+        body = packet[self._body_at :]
+        match slot.command:
             case Command.DELIVER:
-                payload = payload_of(wide_decrypt(opened.keys.payload, opened.body))
+                payload = payload_of(wide_decrypt(keys.payload, body))
                 if payload is None:
                     raise PacketError("bad_payload", "the body was changed on its way")
-                return Deliver(opened.delay_us, payload)
+                return Deliver(slot.delay_us, payload)
             case Command.REPLY:
-                return Reply(opened.node_id, opened.body)
-            case _:
-                raise PacketError("bad_command", f"a slot says {opened.command}")
+                return Reply(slot.node_id, body)
+            case command:
+                raise PacketError("bad_command", f"a slot says {command}")
 
-
-def _forward(opened: _Opened, next_element: bytes) -> Forward:
-    body = wide_decrypt(opened.keys.payload, opened.body)
-    packet = b"".join((next_element, opened.next_beta, opened.next_mac, body))
-    return Forward(NodeId(opened.node_id), opened.delay_us, packet)
+    def _forward(self, packet: bytes, keys: HopKeys, slot: Slot, next_element: bytes) -> Forward:
+        body = wide_decrypt(keys.payload, packet[self._body_at :])
+        return Forward(
+            NodeId(slot.node_id), slot.delay_us, b"".join((next_element, slot.next_beta, slot.next_mac, body))
+        )

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from enum import IntEnum
+from typing import NamedTuple
 
 from unlinkabledfl.sphinx.geometry import DELAY_BYTES, NODE_ID_BYTES, Geometry
 from unlinkabledfl.sphinx.keylayers.protocol import SenderHop
@@ -46,13 +47,13 @@ class HeaderBuilder:
         slot = self._slot(last_command, delay_us, last_id, bytes(MAC_BYTES), b"")
         element, keys = sender_hops[last]
         beta = stream_xor(keys.header, slot + padding) + self._filler(sender_hops[:last])
-        mac = header_mac(keys.mac, element, beta)
+        mac = header_mac(keys.mac, element + beta)
         kept = (self._max_hops - 1) * self._slot_bytes
         for index in range(last - 1, -1, -1):
             slot = self._slot(Command.FORWARD, path[index].delay_us, path[index + 1].node_id, mac, element)
             element, keys = sender_hops[index]
             beta = stream_xor(keys.header, slot + beta[:kept])
-            mac = header_mac(keys.mac, element, beta)
+            mac = header_mac(keys.mac, element + beta)
         return element + beta + mac
 
     def _filler(self, sender_hops: Sequence[SenderHop]) -> bytes:
@@ -74,6 +75,17 @@ class HeaderBuilder:
         )
 
 
+class Slot(NamedTuple):
+    """What one hop reads: its own slot, and the β that it hands on."""
+
+    command: int
+    delay_us: int
+    node_id: bytes
+    next_mac: bytes
+    carried: bytes
+    next_beta: bytes
+
+
 class SlotReader:
     """Takes apart the slot that a hop has just decrypted."""
 
@@ -83,9 +95,9 @@ class SlotReader:
         self._element_at = self._mac_at + MAC_BYTES
         self._end = geometry.slot_bytes
 
-    def read(self, opened: bytes) -> tuple[int, int, bytes, bytes, bytes, bytes]:
-        """Command, delay, id, next γ, next α if it is carried, and the next hop's β."""
-        return (
+    def read(self, opened: bytes) -> Slot:
+        """The slot in front of a decrypted β, and what is behind it."""
+        return Slot(
             opened[0],
             int.from_bytes(opened[1 : self._id_at]),
             opened[self._id_at : self._mac_at],

@@ -29,33 +29,35 @@ class Multiplier(Protocol):
         """Each scalar times the base point."""
 
 
+def exchange(key: PrivateKey, point: bytes) -> bytes | None:
+    """A long-lived private key times a point, by OpenSSL: faster where the key is parsed once. None for small order."""
+    try:
+        shared: bytes = key.handle.exchange(X25519PublicKey.from_public_bytes(point))
+    except ValueError:  # what OpenSSL makes of a zero result
+        return None
+    return shared
+
+
+def multiply(scalar: bytes, point: bytes) -> bytes:
+    """A scalar that is used once times a point: libsodium."""
+    # PyNaCl reports libsodium's refusal of a zero result as a RuntimeError of its own. Lengths are ours.
+    try:
+        return crypto_scalarmult(scalar, point)
+    except nacl.exceptions.RuntimeError:
+        return SMALL_ORDER
+
+
 class OneByOne:
-    """OpenSSL for a loaded key (faster there: the key is parsed once), libsodium for the rest."""
+    """The exact multiplications above, one after the other."""
 
     def shared(self, key: PrivateKey, points: Sequence[bytes]) -> list[bytes]:
-        return [self._exchange(key, point) for point in points]
+        return [exchange(key, point) or SMALL_ORDER for point in points]
 
     def x25519(self, scalars: Sequence[bytes], points: Sequence[bytes]) -> list[bytes]:
-        return [self._multiply(scalar, point) for scalar, point in zip(scalars, points, strict=True)]
+        return [multiply(scalar, point) for scalar, point in zip(scalars, points, strict=True)]
 
     def public_keys(self, scalars: Sequence[bytes]) -> list[bytes]:
         return [crypto_scalarmult_base(scalar) for scalar in scalars]
-
-    @staticmethod
-    def _exchange(key: PrivateKey, point: bytes) -> bytes:
-        try:
-            shared: bytes = key.handle.exchange(X25519PublicKey.from_public_bytes(point))
-        except ValueError:
-            return SMALL_ORDER
-        return shared
-
-    @staticmethod
-    def _multiply(scalar: bytes, point: bytes) -> bytes:
-        # PyNaCl reports libsodium's refusal of a zero result as a RuntimeError of its own. Lengths are ours.
-        try:
-            return crypto_scalarmult(scalar, point)
-        except nacl.exceptions.RuntimeError:
-            return SMALL_ORDER
 
 
 class EightAtOnce:

@@ -19,6 +19,8 @@ _NONCE = bytes(12)
 _GCM_TAG_BYTES = 16
 _VERSION = b"\x01"
 _ZERO_TAG = bytes(TAG_BYTES)
+_number = int.from_bytes
+"""The left half of a block is a number of 32 bytes, so that XOR is one operation."""
 _HOP_MATERIAL_BYTES = 32 + 32 + 32 + 16 + WIDE_KEY_BYTES
 
 
@@ -47,9 +49,9 @@ def derive_reply_key(context: bytes, seed: bytes) -> bytes:
     return shake_256(context + b"/reply" + seed).digest(WIDE_KEY_BYTES)
 
 
-def header_mac(key: bytes, element: bytes, beta: bytes) -> bytes:
-    """γ: authenticates what a hop is about to act on."""
-    return blake2b(_VERSION + element + beta, key=key, digest_size=MAC_BYTES).digest()
+def header_mac(key: bytes, header: bytes) -> bytes:
+    """γ over α ‖ β: authenticates what a hop is about to act on."""
+    return blake2b(_VERSION + header, key=key, digest_size=MAC_BYTES).digest()
 
 
 def stream_xor(key: bytes, data: bytes) -> bytes:
@@ -57,34 +59,30 @@ def stream_xor(key: bytes, data: bytes) -> bytes:
     return AESGCM(key).encrypt(_NONCE, data, None)[:-_GCM_TAG_BYTES]
 
 
-def _xor32(left: bytes, right: bytes) -> bytes:
-    return (int.from_bytes(left) ^ int.from_bytes(right)).to_bytes(32)
-
-
-def _hash(key: bytes, right: bytes) -> bytes:
+def _hash(key: bytes, right: bytes) -> int:
     # A universal hash (GMAC) under a pseudo-random function: as good a keyed hash as LIONESS asks for, at 2.4 µs for
     # 10 KiB where SHA-256 takes 6.1.
-    return blake2b(AESGCM(key[:32]).encrypt(_NONCE, b"", right), key=key[32:], digest_size=32).digest()
+    return _number(blake2b(AESGCM(key[:32]).encrypt(_NONCE, b"", right), key=key[32:], digest_size=32).digest())
 
 
 def wide_encrypt(key: bytes, block: bytes) -> bytes:
     """One pseudo-random permutation of the whole block: every output bit depends on every input bit."""
-    left, right = block[:32], block[32:]
-    right = stream_xor(_xor32(left, key[:32]), right)
-    left = _xor32(left, _hash(key[32:96], right))
-    right = stream_xor(_xor32(left, key[96:128]), right)
-    left = _xor32(left, _hash(key[128:], right))
-    return left + right
+    left, right = _number(block[:32]), block[32:]
+    right = stream_xor((left ^ _number(key[:32])).to_bytes(32), right)
+    left ^= _hash(key[32:96], right)
+    right = stream_xor((left ^ _number(key[96:128])).to_bytes(32), right)
+    left ^= _hash(key[128:], right)
+    return left.to_bytes(32) + right
 
 
 def wide_decrypt(key: bytes, block: bytes) -> bytes:
     """The inverse of `wide_encrypt`."""
-    left, right = block[:32], block[32:]
-    left = _xor32(left, _hash(key[128:], right))
-    right = stream_xor(_xor32(left, key[96:128]), right)
-    left = _xor32(left, _hash(key[32:96], right))
-    right = stream_xor(_xor32(left, key[:32]), right)
-    return left + right
+    left, right = _number(block[:32]), block[32:]
+    left ^= _hash(key[128:], right)
+    right = stream_xor((left ^ _number(key[96:128])).to_bytes(32), right)
+    left ^= _hash(key[32:96], right)
+    right = stream_xor((left ^ _number(key[:32])).to_bytes(32), right)
+    return left.to_bytes(32) + right
 
 
 def tagged(payload: bytes) -> bytes:

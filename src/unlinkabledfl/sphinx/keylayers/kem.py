@@ -8,6 +8,9 @@ from unlinkabledfl.sphinx.multiplier import Multiplier
 class CarriedElements:
     """A hop reads the next element from its slot; nothing is computed and nothing is blinded."""
 
+    def next_element(self, element: bytes, blind: bytes, carried: bytes) -> bytes:
+        return carried
+
     def next_elements(
         self,
         elements: Sequence[bytes],

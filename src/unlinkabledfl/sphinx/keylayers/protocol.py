@@ -1,6 +1,7 @@
 """What a key layer is: a stateless object that the geometry takes its sizes from and the codec its secrets.
 
-All of it works on batches, because the X25519 layers can multiply eight points in the time of three.
+Most of it works on batches, because the X25519 layers can multiply eight points in the time of two. A relay that has
+one packet at a time takes the two exact methods, which carry no lists.
 """
 
 from collections.abc import Callable, Sequence
@@ -50,8 +51,14 @@ class KeyLayer(Protocol):
     ) -> list[list[SenderHop]]:
         """For each path of public keys, what its sender knows. PacketError('bad_public_key') for a bad one."""
 
+    def secret(self, key: PrivateKey, element: bytes) -> bytes | None:
+        """The secret behind an element, None where there is none; exact on every element."""
+
+    def next_element(self, element: bytes, blind: bytes, carried: bytes) -> bytes:
+        """What the next hop gets to see."""
+
     def secrets(self, key: PrivateKey, elements: Sequence[bytes], multiplier: Multiplier) -> list[bytes | None]:
-        """The secret behind each element, None where there is none."""
+        """`secret` of each element; as exact as the multiplier."""
 
     def next_elements(
         self,
@@ -60,7 +67,7 @@ class KeyLayer(Protocol):
         carried: Sequence[bytes],
         multiplier: Multiplier,
     ) -> list[bytes]:
-        """What the next hop of each packet gets to see."""
+        """`next_element` of each packet."""
 
 
 def generate_key(layer: KeyLayer, entropy: Entropy) -> PrivateKey:

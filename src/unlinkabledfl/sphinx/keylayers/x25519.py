@@ -13,7 +13,7 @@ from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
 from unlinkabledfl.errors import LocalProtocolError, PacketError
 from unlinkabledfl.sphinx.keylayers.protocol import Derive, SenderHop
-from unlinkabledfl.sphinx.multiplier import SMALL_ORDER, Multiplier
+from unlinkabledfl.sphinx.multiplier import SMALL_ORDER, Multiplier, exchange, multiply
 from unlinkabledfl.sphinx.small_order import is_small_order
 from unlinkabledfl.sphinx.types import PrivateKey
 
@@ -90,6 +90,12 @@ class BlindedX25519:
                 if position + 1 < len(paths[index]):
                     scalars[index] = clamp_stable_product(scalars[index], clamped(hop_keys.blind))
         return result
+
+    def secret(self, key: PrivateKey, element: bytes) -> bytes | None:
+        return exchange(key, element)
+
+    def next_element(self, element: bytes, blind: bytes, carried: bytes) -> bytes:
+        return multiply(blind, element)
 
     def secrets(self, key: PrivateKey, elements: Sequence[bytes], multiplier: Multiplier) -> list[bytes | None]:
         return [None if compare_digest(secret, SMALL_ORDER) else secret for secret in multiplier.shared(key, elements)]

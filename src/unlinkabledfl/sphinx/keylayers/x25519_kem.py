@@ -8,7 +8,7 @@ from unlinkabledfl.errors import PacketError
 from unlinkabledfl.sphinx.keylayers.kem import CarriedElements
 from unlinkabledfl.sphinx.keylayers.protocol import Derive, SenderHop
 from unlinkabledfl.sphinx.keylayers.x25519 import accepts_x25519, load_x25519
-from unlinkabledfl.sphinx.multiplier import SMALL_ORDER, Multiplier
+from unlinkabledfl.sphinx.multiplier import SMALL_ORDER, Multiplier, exchange
 from unlinkabledfl.sphinx.types import PrivateKey
 
 _LABEL = b"unlinkabledfl/x25519-kem/1"
@@ -49,6 +49,10 @@ class X25519Kem(CarriedElements):
             hops.append((element, derive(_encapsulated(shared), element, public_key)))
         remaining = iter(hops)
         return [[next(remaining) for _ in path] for path in paths]
+
+    def secret(self, key: PrivateKey, element: bytes) -> bytes | None:
+        shared = exchange(key, element)
+        return None if shared is None else _encapsulated(shared)
 
     def secrets(self, key: PrivateKey, elements: Sequence[bytes], multiplier: Multiplier) -> list[bytes | None]:
         return [

@@ -14,7 +14,7 @@ from unlinkabledfl.errors import PacketError
 from unlinkabledfl.sphinx.keylayers.kem import CarriedElements
 from unlinkabledfl.sphinx.keylayers.protocol import Derive, SenderHop
 from unlinkabledfl.sphinx.keylayers.x25519 import accepts_x25519, load_x25519
-from unlinkabledfl.sphinx.multiplier import SMALL_ORDER, Multiplier
+from unlinkabledfl.sphinx.multiplier import SMALL_ORDER, Multiplier, exchange
 from unlinkabledfl.sphinx.types import PrivateKey
 
 _LABEL = bytes.fromhex("5c2e2f2f5e5c")
@@ -85,19 +85,20 @@ class XWing(CarriedElements):
         element = mlkem_ciphertext + ephemeral
         return element, derive(_combined(mlkem_secret, shared, ephemeral, x25519_key), element, public_key)
 
+    def secret(self, key: PrivateKey, element: bytes) -> bytes | None:
+        handle: _Handle = key.handle
+        shared = exchange(handle.x25519, element[_MLKEM_CIPHERTEXT_BYTES:])
+        return None if shared is None else _decapsulated(handle, element, shared)
+
     def secrets(self, key: PrivateKey, elements: Sequence[bytes], multiplier: Multiplier) -> list[bytes | None]:
         handle: _Handle = key.handle
         ephemerals = [element[_MLKEM_CIPHERTEXT_BYTES:] for element in elements]
         return [
-            None
-            if compare_digest(shared, SMALL_ORDER)
-            else _combined(
-                handle.mlkem.decapsulate(element[:_MLKEM_CIPHERTEXT_BYTES]),
-                shared,
-                ephemeral,
-                handle.x25519.public_bytes,
-            )
-            for element, ephemeral, shared in zip(
-                elements, ephemerals, multiplier.shared(handle.x25519, ephemerals), strict=True
-            )
+            None if compare_digest(shared, SMALL_ORDER) else _decapsulated(handle, element, shared)
+            for element, shared in zip(elements, multiplier.shared(handle.x25519, ephemerals), strict=True)
         ]
+
+
+def _decapsulated(handle: _Handle, element: bytes, shared: bytes) -> bytes:
+    mlkem_secret = handle.mlkem.decapsulate(element[:_MLKEM_CIPHERTEXT_BYTES])
+    return _combined(mlkem_secret, shared, element[_MLKEM_CIPHERTEXT_BYTES:], handle.x25519.public_bytes)
