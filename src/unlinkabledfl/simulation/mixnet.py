@@ -6,7 +6,7 @@ node begins with nothing but its links, and descriptors spread over them as in a
 node has a new key, which it tells by descriptor.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 
@@ -16,6 +16,7 @@ from unlinkabledfl.errors import LocalProtocolError
 from unlinkabledfl.mixnet.config import MixSettings, build_mix_node
 from unlinkabledfl.mixnet.descriptor import FINGERPRINT_BYTES, LIFETIME_MAX_S, Descriptor, sign
 from unlinkabledfl.mixnet.destinations import Destinations, NeighbourDestinations, ReachDestinations
+from unlinkabledfl.mixnet.journal import Journal, JournaledPackets
 from unlinkabledfl.mixnet.keys import KeyRotated
 from unlinkabledfl.mixnet.mix_node import MixNode
 from unlinkabledfl.mixnet.mixers import MixerSettings
@@ -58,6 +59,8 @@ class MixnetPlan:
     path_length: int = 2
     destinations: DestinationName = DestinationName.REACH
     introduced: bool = True
+    journal: Callable[[int], Journal] | None = None
+    """For the node at an index, where its packets are taken down."""
 
 
 class Mixnet:
@@ -101,7 +104,7 @@ class Mixnet:
         return build_mix_node(
             plan.mix,
             node_id=node_id,
-            packets=plan.packets,
+            packets=plan.packets if plan.journal is None else JournaledPackets(plan.packets, plan.journal(index)),
             peers=view,
             routes=routes,
             destinations=self._destinations(node_id, routes),

@@ -1,0 +1,32 @@
+"""What an adversary is: a trace in, a posterior over senders for every target out."""
+
+from typing import Protocol, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from unlinkabledfl.analysis.trace import Trace
+
+Posteriors: TypeAlias = npt.NDArray[np.float64]
+"""A row a target, a column a node; rows sum to one."""
+
+
+class Adversary(Protocol):
+    """One attack. It is given a trace and nothing else: no oracle, no node, no seed."""
+
+    @property
+    def name(self) -> str:
+        """What a board calls it."""
+        ...
+
+    def posteriors(self, trace: Trace) -> Posteriors:
+        """Return what it believes of each target's sender; ConfigError for a deployment that it does not know."""
+        ...
+
+
+def normalized(weights: Posteriors) -> Posteriors:
+    """Return each row as a distribution; a row of zeros becomes uniform, the belief of who knows nothing."""
+    totals = weights.sum(axis=1, keepdims=True)
+    blank = ~(totals > 0.0)
+    found: Posteriors = np.where(blank, 1.0 / weights.shape[1], weights / np.where(blank, 1.0, totals))
+    return found
