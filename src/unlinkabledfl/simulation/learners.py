@@ -7,8 +7,9 @@ the same virtual time train side by side on all cores that there are.
 How long work lasts is known when it is asked for, or only measured when it is done:
 
 - stated: its end is put into the heap at once, and the world waits there. Whatever the machine, the world is the same.
-- measured: everything else that happens at the same instant happens first, so that all who start together run together;
-  then the world waits, and puts the end where the measurement says. Two runs of one seed then differ.
+- measured: the world goes on for as long as the work takes at the least (`least_s`; if that is nothing, for everything
+  else of the same instant), so that all who start together run together; then it waits, and puts the end where the
+  measurement says. Two runs of one seed then differ.
 
 Invariant: a node has the answer to every request, once, in the order of their ends; unless it crashed before, and
 then nobody gets it.
@@ -48,6 +49,10 @@ class Work(Protocol):
     @property
     def duration_s(self) -> float | None:
         """The virtual seconds that it takes; none where they are measured, as the `cpu_s` of its outcome."""
+
+    @property
+    def least_s(self) -> float:
+        """Where they are measured: the world need not wait for this long. Work that was faster ends a little late."""
 
     def outcome(self) -> Outcome:
         """Wait for it."""
@@ -139,7 +144,7 @@ class Lessons:
         outcome = Outcome(metrics={}) if end.work is None else end.work.outcome()
         if not end.end_known:
             ends = WorkEnds(end.work, end.round_number, end.is_training, True, end.begun_at_s)
-            self._heap.push(end.begun_at_s + max(0.0, outcome.cpu_s), host, None, ends)
+            self._heap.push(max(at_s, end.begun_at_s + outcome.cpu_s), host, None, ends)
             return
         node: LearningNode = host.node
         if not end.is_training:
@@ -155,9 +160,8 @@ class Lessons:
 
     def _schedule(self, host: Host, work: Work | None, at_s: float, *, round_number: int, is_training: bool) -> None:
         duration_s = 0.0 if work is None else work.duration_s
-        if duration_s is None:
-            self._heap.push(at_s, host, None, WorkEnds(work, round_number, is_training, False, at_s))
-            return
-        if not 0.0 <= duration_s < math.inf:
-            raise LocalProtocolError(f"work cannot take {duration_s} s")
-        self._heap.push(at_s + duration_s, host, None, WorkEnds(work, round_number, is_training, True, at_s))
+        wait_s = work.least_s if work is not None and duration_s is None else duration_s or 0.0
+        if not 0.0 <= wait_s < math.inf:
+            raise LocalProtocolError(f"work cannot take {wait_s} s")
+        end = WorkEnds(work, round_number, is_training, duration_s is not None, at_s)
+        self._heap.push(at_s + wait_s, host, None, end)

@@ -69,6 +69,10 @@ class Task:
     def duration_s(self) -> float | None:
         return None if self.school.measured else self.takes_s
 
+    @property
+    def least_s(self) -> float:
+        return self.school.least_s
+
     def outcome(self) -> Outcome:
         self.school.diary.append(f"wait for {self.name}")
         return self.result
@@ -83,6 +87,7 @@ class School:
 
     seconds: dict[int, float] = field(default_factory=dict)
     measured: bool = False
+    least_s: float = 0.0
     failing: set[int] = field(default_factory=set)
     diary: list[str] = field(default_factory=list)
     heard: list[tuple[float, int, str]] = field(default_factory=list)
@@ -167,6 +172,23 @@ def test_measured_work_takes_what_it_measured_and_starts_together() -> None:
         [(2.0, "trained", 1), (2.5, "evaluated", 1)],
         [(1.0, "trained", 1), (1.5, "evaluated", 1)],
         [(1.5, "trained", 1), (2.0, "evaluated", 1)],
+    ]
+
+
+def test_measured_work_is_not_waited_for_before_it_can_be_done() -> None:
+    school = School(seconds={0: 2.0, 1: 1.0, 2: 0.2}, measured=True, least_s=0.4)
+    world = world_of(school)
+
+    world.run_until(0.3)
+    begun = list(school.diary)
+    world.run_until(10.0)
+
+    assert begun == ["train 0", "train 1", "train 2"]
+    # What was faster than that ends as soon as the world has looked.
+    assert [world.node(node).answers[1] for node in range(3)] == [
+        (2.0, "trained", 1),
+        (1.0, "trained", 1),
+        (0.4, "trained", 1),
     ]
 
 
