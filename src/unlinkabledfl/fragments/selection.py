@@ -41,7 +41,7 @@ class RandomSelection:
 
     def __init__(self, grid: Grid, ratio: float) -> None:
         self._ranges = len(grid)
-        self._count = _count(grid, ratio)
+        self._count = chosen_count(grid, ratio)
 
     def choose(self, vector: Vector, *, rng: np.random.Generator) -> list[int]:
         _ = vector
@@ -55,7 +55,7 @@ class RotatingSelection:
 
     def __init__(self, grid: Grid, ratio: float) -> None:
         self._ranges = len(grid)
-        self._count = _count(grid, ratio)
+        self._count = chosen_count(grid, ratio)
         self._next: int | None = None
 
     def choose(self, vector: Vector, *, rng: np.random.Generator) -> list[int]:
@@ -72,7 +72,7 @@ class LargestChange:
 
     def __init__(self, grid: Grid, ratio: float) -> None:
         self._grid = grid
-        self._count = _count(grid, ratio)
+        self._count = chosen_count(grid, ratio)
         self._sent = np.zeros(grid.values, dtype=np.float32)
 
     def choose(self, vector: Vector, *, rng: np.random.Generator) -> list[int]:
@@ -100,7 +100,8 @@ def selection_by_name(name: str, grid: Grid, *, ratio: float) -> Selection:
     return kinds[name](grid, ratio)
 
 
-def _count(grid: Grid, ratio: float) -> int:
+def chosen_count(grid: Grid, ratio: float) -> int:
+    """Return how many ranges every selection of this ratio chooses: what peers may expect of each other."""
     if not 0.0 < ratio <= 1.0:
         raise ConfigError(key="fragments.ratio", got=ratio, takes="a share above 0, up to 1")
     return max(1, ceil(ratio * len(grid) - _ROUNDING))

@@ -218,6 +218,12 @@ class PeerView:
         return node_id in self._directory.keys and node_id != self._own_id
 
     @property
+    def routable_count(self) -> int:
+        """How many peers routes may use now."""
+        keys = self._directory.keys
+        return len(self) - (self._own_id in keys) - sum(peer in keys for peer in self._avoided)
+
+    @property
     def avoided(self) -> AbstractSet[NodeId]:
         """Those whom routes over a fixed graph must go around now."""
         return self._avoided

@@ -1,18 +1,90 @@
-"""One participant: a mix, a pool of fragments, and rounds of local training between which they meet."""
+"""One participant: a mix, a pool of fragments, and rounds of local training between which they meet.
 
+    new --start-------------------------------> SendControl, relaying
+    relaying --begin--------------------------> TrainRequested, training
+    training --training finished or failed----> exchanging
+    exchanging --exchange is over-------------> aggregating
+    aggregating --last range is combined------> ModelReady, evaluating
+    evaluating --evaluated, rounds left-------> RoundFinished, TrainRequested, training
+    evaluating --evaluated, none left---------> RoundFinished, Finished, over
+
+It composes machines and decides little itself: `Rounds` when to do what, `Sending` which fragment is next, `Presence`
+who is waited for, `Collecting` how much is here; the pool and the mix do the rest. Whatever state it is in, it relays:
+packets of others, acknowledgements and cover go on while it trains, and after its last round.
+
+Encoding and aggregation are done in slices, one range at a time, each at a timer that is due at once. Between two
+slices the driver carries packets, so that work never holds up what others see of this node for longer than a slice.
+
+Invariant: every fragment sent is acknowledged, given up or open; every fragment received is aggregated, late, refused
+or held; rounds only go up, and a node whose training fails, or gives a model that no peer would accept, goes on with
+the model that it had.
+"""
+
+from collections import deque
 from collections.abc import Mapping
+from typing import assert_never
 
-from unlinkabledfl.mixnet.events import SendPacket
+import numpy as np
+
+from unlinkabledfl.errors import ConfigError, FragmentError, LocalProtocolError, QueueFullError
+from unlinkabledfl.fragments import (
+    Aggregation,
+    FragmentDecoder,
+    FragmentEncoder,
+    Pool,
+    StateLayout,
+    Vector,
+    plan_grid,
+    selection_by_name,
+)
+from unlinkabledfl.fragments.selection import chosen_count
+from unlinkabledfl.mixnet.draw import Draw
+from unlinkabledfl.mixnet.events import (
+    MessageAcknowledged,
+    MessageGivenUp,
+    MessageReceived,
+    MixEvent,
+    PeerChanged,
+    SendControl,
+    SendPacket,
+)
 from unlinkabledfl.mixnet.mix_node import MixNode
 from unlinkabledfl.mixnet.packets import Opaque, PacketFormat
-from unlinkabledfl.node.events import NodeEvent
+from unlinkabledfl.node.collecting import Collecting
+from unlinkabledfl.node.events import Finished, ModelReady, NodeEvent, PhaseChanged, RoundFinished, TrainRequested
 from unlinkabledfl.node.learner import State
+from unlinkabledfl.node.ledger import Ledger, Totals, totals_of
+from unlinkabledfl.node.payload import Disguise, Payload
+from unlinkabledfl.node.presence import Presence
+from unlinkabledfl.node.rounds import (
+    AggregationDue,
+    AllOver,
+    ExchangeBegins,
+    ModelDue,
+    Phase,
+    RoundOver,
+    Rounds,
+    RoundsEvent,
+    TrainingDue,
+)
+from unlinkabledfl.node.sending import Sending
 from unlinkabledfl.node.settings import Exchange, ParticipantSettings
 from unlinkabledfl.sphinx import Entropy, NodeId
 
+_SLICE_PAUSE_S = 1e-6
+"""Lets time go on between two slices: a virtual clock would stand still for as long as there is work."""
+_HANDED_IN_A_SLICE = 8
+
 
 class Participant:
-    """What a driver sees of one node. Starts nothing when it is made."""
+    """What a driver sees of one node. Starts nothing when it is made, and draws no entropy."""
+
+    __slots__ = (
+        "_aggregation", "_bound", "_bytes_sent", "_collecting", "_decoder", "_events", "_exchange", "_layout",
+        "_ledger", "_mix_is_full", "_packet_bytes", "_packets_sent", "_payload", "_pool", "_presence",
+        "_rounds", "_rule", "_selection", "_sending", "_settings", "_shared", "_state", "_work_at_s", "mix",
+        "node_id",
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -23,72 +95,409 @@ class Participant:
         exchange: Exchange,
         state: State,
         entropy: Entropy,
+        disguise: Disguise | None = None,
     ) -> None:
+        if mix.node_id in exchange.destinations or mix.node_id in exchange.expected_from:
+            raise LocalProtocolError("a node does not exchange fragments with itself")
+        payload, rounds = settings.payload, settings.rounds
         self.mix = mix
-        self.node_id: NodeId = mix.node_id
-        raise NotImplementedError
+        self.node_id = mix.node_id
+        self._settings = settings
+        self._exchange = exchange
+        self._packet_bytes = packets.packet_bytes
+        self._bound = payload.bound
+        self._state = state
+        self._layout = StateLayout(state)
+        codec = payload.make_codec()
+        capacity_bytes = packets.data_bytes
+        grid = plan_grid(self._layout, codec, capacity_bytes=capacity_bytes)
+        self._decoder = FragmentDecoder(grid, capacity_bytes=capacity_bytes, bound=payload.bound)
+        self._selection = selection_by_name(payload.selection, grid, ratio=payload.ratio)
+        self._payload = Payload(
+            encoder=FragmentEncoder(grid, codec, capacity_bytes=capacity_bytes, bound=payload.bound),
+            decoder=self._decoder,
+            entropy=entropy,
+            error_feedback=payload.error_feedback,
+            disguise=disguise,
+        )
+        self._pool = Pool(
+            self._decoder,
+            staleness=settings.aggregation.make_staleness(),
+            max_per_range=settings.aggregation.max_per_range,
+            first_round=rounds.first_round,
+        )
+        self._rule = settings.aggregation.make_rule()
+        self._collecting = Collecting(
+            partners=len(exchange.expected_from),
+            ranges=len(grid),
+            per_partner=chosen_count(grid, payload.ratio),
+            first_round=rounds.first_round,
+        )
+        self._presence = Presence((*exchange.destinations, *exchange.expected_from))
+        self._sending = Sending(draw=Draw(entropy), gone=self._presence.gone)
+        self._rounds = Rounds(rounds)
+        self._ledger = Ledger()
+        self._aggregation: Aggregation | None = None
+        self._shared: Vector | None = None  # what was sent last, kept where a trigger compares with it
+        self._mix_is_full = False
+        self._work_at_s: float | None = None
+        self._packets_sent = 0
+        self._bytes_sent = 0
+        self._events: deque[NodeEvent] = deque()
+        self._check_initial_state()
+
+    # -- what can be asked at any time --------------------------------------------------------------------------
 
     @property
     def counters(self) -> Mapping[str, int]:
         """What the mix counted, by cause."""
-        raise NotImplementedError
+        return self.mix.counters
+
+    @property
+    def state(self) -> State:
+        """The model: as it was trained or aggregated last."""
+        return self._state
+
+    @property
+    def round(self) -> int:
+        """The round under way, or the one to begin with."""
+        return self._rounds.round
+
+    @property
+    def totals(self) -> Totals:
+        """What flowed so far."""
+        return totals_of(
+            self._sending,
+            self._pool.tally(),
+            self.mix.counters,
+            packets_sent=self._packets_sent,
+            bytes_sent=self._bytes_sent,
+        )
+
+    def gauges(self) -> dict[str, float]:
+        """What can be measured at any instant, by the names in docs/metrics.md."""
+        totals = self.totals
+        return {
+            "round": float(self._rounds.round),
+            "completeness_now": self._collecting.completeness(),
+            "queue_own": float(self.mix.mixer.own_waiting),
+            "queue_transit": float(self.mix.mixer.transit_waiting),
+            "fragments_planned": float(self._sending.planned),
+            "fragments_open": float(len(self._sending)),
+            "fragments_held": float(self._pool.tally().held),
+            "peers_routable": float(self.mix.peers.routable_count),
+            "peers_gone": float(len(self._presence.gone)),
+            "cover_share": totals.cover_share,
+            "packets_sent": float(totals.packets_sent),
+            "packets_relayed": float(totals.packets_relayed),
+            "bytes_sent": float(totals.bytes_sent),
+        }
+
+    # -- inputs of the mix --------------------------------------------------------------------------------------
 
     def start(self, *, now_s: float) -> None:
         """Begin to emit and to relay; no training yet."""
-        raise NotImplementedError
-
-    def begin(self, *, now_s: float) -> None:
-        """Begin the first round."""
-        raise NotImplementedError
+        self.mix.start(now_s=now_s)
+        self._settle(now_s)
 
     def receive_packet(self, packet: Opaque, *, from_peer: NodeId, now_s: float) -> None:
         """A neighbour handed us a packet."""
-        raise NotImplementedError
+        self.mix.receive_packet(packet, from_peer=from_peer, now_s=now_s)
+        self._settle(now_s)
 
     def receive_control(self, data: bytes, *, from_peer: NodeId, now_s: float) -> None:
         """A neighbour handed us a control message."""
-        raise NotImplementedError
+        self.mix.receive_control(data, from_peer=from_peer, now_s=now_s)
+        self._settle(now_s)
 
     def link_up(self, peer: NodeId, *, now_s: float) -> bool:
         """A link to this peer stands; false to have it closed."""
-        raise NotImplementedError
+        wanted = self.mix.link_up(peer, now_s=now_s)
+        self._see(peer)
+        self._settle(now_s)
+        return wanted
 
     def link_down(self, peer: NodeId, *, now_s: float) -> None:
         """The link to this peer is gone."""
-        raise NotImplementedError
+        self.mix.link_down(peer, now_s=now_s)
+        self._settle(now_s)
 
     def dial_failed(self, peer: NodeId, *, now_s: float) -> None:
         """This peer does not answer."""
-        raise NotImplementedError
+        self.mix.dial_failed(peer, now_s=now_s)
+        self._settle(now_s)
 
     def packet_unsent(self, event: SendPacket, *, now_s: float) -> None:
         """The link could not take this packet."""
-        raise NotImplementedError
+        self._packets_sent -= 1
+        self._bytes_sent -= self._packet_bytes
+        self.mix.packet_unsent(event, now_s=now_s)
+        self._settle(now_s)
+
+    # -- inputs of the rounds -----------------------------------------------------------------------------------
+
+    def begin(self, *, now_s: float) -> None:
+        """Begin the first round."""
+        self._rounds.begin(now_s=now_s)
+        self._settle(now_s)
 
     def training_finished(self, *, round_number: int, state: State, metrics: Mapping[str, float], now_s: float) -> None:
         """The training that was asked for is done."""
-        raise NotImplementedError
+        self._check_answer(round_number, Phase.TRAIN)
+        self._ledger.notes.train_metrics = dict(metrics)
+        if self._is_acceptable(self._layout.flatten(state)):
+            self._state = state
+        else:
+            self._ledger.notes.train_failed = True
+        self._rounds.trained(now_s=now_s)
+        self._settle(now_s)
 
     def training_failed(self, *, round_number: int, reason: str, now_s: float) -> None:
-        """It could not be done: the round goes on with the model as it was."""
-        raise NotImplementedError
+        """It could not be done: the round goes on with the model as it was. The driver logs the reason."""
+        _ = reason
+        self._check_answer(round_number, Phase.TRAIN)
+        self._ledger.notes.train_failed = True
+        self._rounds.trained(now_s=now_s)
+        self._settle(now_s)
 
     def evaluation_finished(self, *, round_number: int, metrics: Mapping[str, float], now_s: float) -> None:
         """The model is loaded, and measured if that was asked for."""
-        raise NotImplementedError
+        self._check_answer(round_number, Phase.EVALUATE)
+        notes = self._ledger.notes
+        notes.evaluation = dict(metrics)
+        self._rounds.evaluated(completeness=notes.completeness, furthest=self._collecting.furthest(), now_s=now_s)
+        self._settle(now_s)
+
+    # -- time and events ----------------------------------------------------------------------------------------
 
     def next_timer_s(self) -> float | None:
         """When `handle_timer` is due."""
-        raise NotImplementedError
+        due_s = self.mix.next_timer_s()
+        work_at_s, round_s = self._work_at_s, self._rounds.next_timer_s()
+        if work_at_s is not None and (due_s is None or work_at_s < due_s):
+            due_s = work_at_s
+        if round_s is not None and (due_s is None or round_s < due_s):
+            due_s = round_s
+        return due_s
 
     def handle_timer(self, *, now_s: float) -> None:
-        """Do all that is due."""
-        raise NotImplementedError
+        """Do all that is due, and no more than one slice of work."""
+        due_s = self.next_timer_s()
+        if due_s is None or now_s < due_s:
+            return
+        if now_s > due_s:
+            self._rounds.starved(now_s - due_s)
+        mix_s = self.mix.next_timer_s()
+        if mix_s is not None and mix_s <= now_s:
+            self.mix.handle_timer(now_s=now_s)
+        self._rounds.handle_timer(now_s=now_s)
+        if self._work_at_s is not None and self._work_at_s <= now_s:
+            self._work_at_s = None
+            self._aggregate_slice(now_s)
+            self._send_slice(now_s)
+            self._settle(now_s)
+            if self._work_at_s is not None:
+                self._work_at_s = now_s + _SLICE_PAUSE_S
+        else:
+            self._settle(now_s)
 
     def next_event(self) -> NodeEvent | None:
         """The next thing for the driver."""
-        raise NotImplementedError
+        return self._events.popleft() if self._events else None
 
-    def gauges(self) -> Mapping[str, float]:
-        """What can be measured at any instant, by the names in docs/metrics.md."""
-        raise NotImplementedError
+    # -- the machines inside ------------------------------------------------------------------------------------
+
+    def _settle(self, now_s: float) -> None:
+        """Carry events from machine to machine until all are quiet, and see whether there is work."""
+        next_mix_event, next_round_event = self.mix.next_event, self._rounds.next_event
+        busy = True
+        while busy:
+            busy = False
+            while (event := next_mix_event()) is not None:
+                if type(event) is SendPacket:
+                    self._packets_sent += 1
+                    self._bytes_sent += self._packet_bytes
+                    self._events.append(event)
+                else:
+                    self._follow_mix(event, now_s)
+                    busy = True
+            while (turn := next_round_event()) is not None:
+                self._follow_rounds(turn, now_s)
+                busy = True
+            if busy and self._rounds.phase is Phase.EXCHANGE:
+                self._check_complete(now_s)
+        if self._work_at_s is None and (self._aggregation is not None or self._can_send()):
+            self._work_at_s = now_s
+
+    def _follow_mix(self, event: MixEvent, now_s: float) -> None:
+        match event:
+            case MessageReceived(data=data):
+                self._receive_fragment(data)
+            case MessageAcknowledged(message_id=message_id, round_trip_s=round_trip_s):
+                self._mix_is_full = False
+                peer = self._sending.receive_acknowledgement(message_id)
+                if peer is not None:
+                    self._ledger.round_trip(round_trip_s)
+                    self._see(peer)
+            case MessageGivenUp(message_id=message_id):
+                self._mix_is_full = False
+                peer = self._sending.give_up(message_id)
+                if peer is not None:
+                    self._presence.given_up(peer)
+            case PeerChanged(peer=peer, routable=routable, reason=reason):
+                if not routable:
+                    self._presence.unroutable(peer, reason)
+                elif reason in _NEWS:
+                    self._see(peer)
+                self._events.append(event)
+            case SendControl():
+                self._bytes_sent += self._packet_bytes
+                self._events.append(event)
+            case SendPacket():
+                raise LocalProtocolError("packets are passed on where events are drained")
+            case _:
+                assert_never(event)
+
+    def _follow_rounds(self, event: RoundsEvent, now_s: float) -> None:
+        round_number = self._rounds.round
+        match event:
+            case TrainingDue():
+                self._pool.advance(event.round_number)
+                self._collecting.advance(event.round_number)
+                self._ledger.begin()
+                self._tell_phase(Phase.TRAIN)
+                self._events.append(TrainRequested(round_number=event.round_number))
+            case ExchangeBegins():
+                self._share()
+                self._tell_phase(Phase.EXCHANGE)
+            case AggregationDue():
+                self._aggregation = self._pool.aggregation(self._layout.flatten(self._state), self._rule)
+                self._tell_phase(Phase.AGGREGATE)
+            case ModelDue(evaluate=evaluate):
+                self._tell_phase(Phase.EVALUATE)
+                self._events.append(ModelReady(round_number=round_number, state=self._state, evaluate=evaluate))
+            case RoundOver():
+                routable = self.mix.peers.routable_count
+                report = self._ledger.close(event, self.totals, peers_routable=routable)
+                self._events.append(RoundFinished(round_number=event.round_number, metrics=report))
+            case AllOver(ending=ending):
+                self._tell_phase(Phase.IDLE)
+                self._events.append(Finished(ending=ending))
+            case _:
+                assert_never(event)
+        _ = now_s
+
+    def _tell_phase(self, phase: Phase) -> None:
+        self._events.append(PhaseChanged(round_number=self._rounds.round, phase=phase.value))
+
+    def _check_answer(self, round_number: int, phase: Phase) -> None:
+        if (round_number, phase) != (self._rounds.round, self._rounds.phase):
+            raise LocalProtocolError(
+                f"an answer for phase {phase} of round {round_number} in phase {self._rounds.phase} of round"
+                f" {self._rounds.round}"
+            )
+
+    # -- receiving ----------------------------------------------------------------------------------------------
+
+    def _receive_fragment(self, data: bytes) -> None:
+        pool, duplicates = self._pool, self._pool.counts[_DUPLICATE]
+        accepted = pool.receive(data)
+        try:
+            header, index = self._decoder.inspect(data)
+        except FragmentError:
+            return
+        # Peers with equal models send equal bytes; the pool takes one of them, but both have sent theirs.
+        if accepted or pool.counts[_DUPLICATE] > duplicates:
+            self._collecting.receive(header.round, index)
+        else:
+            self._collecting.note(header.round)
+
+    def _see(self, peer: NodeId) -> None:
+        if self._presence.alive(peer):
+            self._sending.restore(peer)
+
+    def _check_complete(self, now_s: float) -> None:
+        if not self._sending.is_settled:
+            return
+        gone = self._presence.gone
+        absent = sum(peer in gone for peer in self._exchange.expected_from)
+        if self._collecting.is_complete(absent=absent):
+            self._rounds.complete(now_s=now_s)
+
+    # -- sending ------------------------------------------------------------------------------------------------
+
+    def _share(self) -> None:
+        """Begin to send the model, if it has changed enough."""
+        vector = self._layout.flatten(self._state)
+        least = self._settings.rounds.trigger_change
+        if least:
+            if self._shared is not None and _change(vector, self._shared) < least:
+                return
+            self._shared = vector
+        destinations = self._exchange.destinations
+        ranges = self._selection.choose(vector, rng=self._payload.generator())
+        self._payload.begin(vector, round_number=self._rounds.round, ranges=ranges, takers=len(destinations))
+        self._sending.share(ranges, destinations)
+
+    def _can_send(self) -> bool:
+        return (
+            self._sending.planned > 0
+            and not self._mix_is_full
+            and self.mix.mixer.own_waiting < self._settings.queue_ahead
+        )
+
+    def _send_slice(self, now_s: float) -> None:
+        """Hand some fragments to the mix, and encode at most one range for that."""
+        payload, sending = self._payload, self._sending
+        may_encode = True
+        for _ in range(_HANDED_IN_A_SLICE):
+            if not self._can_send() or (place := sending.next_place()) is None:
+                return
+            if not payload.is_ready(place.index, place.destination):
+                if not may_encode:
+                    return
+                may_encode = False
+            data = payload.fragment(place.index, place.destination)
+            try:
+                message_id = self.mix.send_message(place.destination, data, now_s=now_s)
+            except QueueFullError:
+                self._mix_is_full = True
+                return
+            sending.taken(message_id)
+            payload.taken(place.index, place.destination)
+
+    # -- aggregating --------------------------------------------------------------------------------------------
+
+    def _aggregate_slice(self, now_s: float) -> None:
+        if self._aggregation is None or (result := self._aggregation.step()) is None:
+            return
+        self._aggregation = None
+        self._state = self._layout.unflatten(result.vector, self._state)
+        notes = self._ledger.notes
+        notes.aggregate = result
+        notes.expected = self._collecting.expected
+        notes.collected = self._collecting.received()
+        notes.completeness = self._collecting.completeness()
+        self._rounds.aggregated(now_s=now_s)
+
+    def _is_acceptable(self, vector: Vector) -> bool:
+        # Written so that NaN fails it.
+        return bool(vector.max() <= self._bound and vector.min() >= -self._bound)
+
+    def _check_initial_state(self) -> None:
+        if not self._is_acceptable(self._layout.flatten(self._state)):
+            raise ConfigError(
+                key="payload.bound",
+                got=self._bound,
+                takes="a bound on every value of the model that a node begins with",
+            )
+
+
+_DUPLICATE = "duplicate"
+_NEWS = ("added", "updated")
+
+
+def _change(vector: Vector, before: Vector) -> float:
+    """Return how far the vector has gone, as a share of where it was."""
+    length = float(np.linalg.norm(before))
+    return float(np.linalg.norm(vector - before)) / length if length else float("inf")

@@ -1,0 +1,73 @@
+"""Which partners of the exchange are there, so that a round waits for nobody who has left.
+
+Each partner, by its own:
+
+    present --suspected by the mix---------------> doubted
+    present --unreachable or expired-------------> gone
+    present --a fragment to it is given up-------> gone
+    doubted --suspected again--------------------> gone
+    doubted --unreachable or expired-------------> gone
+    doubted --a fragment to it is given up-------> gone
+    doubted --sign of life-----------------------> present
+    gone --sign of life--------------------------> present
+
+Signs of life are an acknowledgement of a fragment to it, a link to it, a descriptor that is news. That the mix tries a
+peer again because its quarantine is over is none.
+
+A first suspicion is not enough, because missing acknowledgements cast it on every relay of a route: on a slow machine
+on all of them. The second one in a row, without any sign of life between them, came on probation, where other
+peers have been cleared. Over a graph where a node dials its neighbours only there is nothing quicker.
+
+Invariant: a partner is gone only after evidence against it, and one sign of life makes it present.
+"""
+
+from collections.abc import Iterable
+from collections.abc import Set as AbstractSet
+
+from unlinkabledfl.mixnet.peers import RemovalReason
+from unlinkabledfl.sphinx import NodeId
+
+
+class Presence:
+    """What one participant thinks of its partners. The methods return whether a partner went, or came back."""
+
+    __slots__ = ("_doubted", "_gone", "_partners")
+
+    def __init__(self, partners: Iterable[NodeId]) -> None:
+        self._partners = frozenset(partners)
+        self._doubted: set[NodeId] = set()
+        self._gone: set[NodeId] = set()
+
+    @property
+    def gone(self) -> AbstractSet[NodeId]:
+        """Those who are not waited for."""
+        return self._gone
+
+    def unroutable(self, peer: NodeId, reason: str) -> bool:
+        """Routes do not use this peer any more."""
+        if peer not in self._partners or peer in self._gone:
+            return False
+        if reason == RemovalReason.SUSPECTED and peer not in self._doubted:
+            self._doubted.add(peer)
+            return False
+        self._leave(peer)
+        return True
+
+    def given_up(self, peer: NodeId) -> bool:
+        """No attempt at a fragment to this peer was acknowledged."""
+        if peer not in self._partners or peer in self._gone:
+            return False
+        self._leave(peer)
+        return True
+
+    def alive(self, peer: NodeId) -> bool:
+        """This peer has just shown that it is there."""
+        self._doubted.discard(peer)
+        if peer not in self._gone:
+            return False
+        self._gone.discard(peer)
+        return True
+
+    def _leave(self, peer: NodeId) -> None:
+        self._doubted.discard(peer)
+        self._gone.add(peer)
