@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias
 
+from unlinkabledfl.errors import PacketError
 from unlinkabledfl.mixnet.items import MessageId
 from unlinkabledfl.sphinx import Entropy, Hop, NodeId, ReplayFilter
 
@@ -91,8 +92,26 @@ class PacketFormat(Protocol):
     def unwrap(self, packet: Opaque, *, key: Opaque, replays: ReplayFilter) -> Unwrapped:
         """Remove our layer; PacketError with a cause if the packet is not good."""
 
+    def unwrap_batch(
+        self, packets: Sequence[Opaque], *, key: Opaque, replays: ReplayFilter
+    ) -> list[Unwrapped | PacketError]:
+        """The same for several: one result a packet, in their order, what it is or why it was refused."""
+
     def acknowledge(self, surb: Opaque) -> tuple[NodeId, Opaque]:
         """The first hop and the packet of the acknowledgement."""
 
     def open_acknowledgement(self, secret: Opaque, body: Opaque) -> None:
         """Check the reply; PacketError if it is not the destination's."""
+
+
+def unwrap_one_by_one(
+    packets: PacketFormat, batch: Sequence[Opaque], *, key: Opaque, replays: ReplayFilter
+) -> list[Unwrapped | PacketError]:
+    """`unwrap_batch` of a format to which a batch offers nothing to share."""
+    results: list[Unwrapped | PacketError] = []
+    for packet in batch:
+        try:
+            results.append(packets.unwrap(packet, key=key, replays=replays))
+        except PacketError as refusal:
+            results.append(refusal.with_traceback(None))
+    return results

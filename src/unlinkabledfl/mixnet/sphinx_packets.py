@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from unlinkabledfl.errors import PacketError
 from unlinkabledfl.mixnet.envelope import EnvelopeCodec
 from unlinkabledfl.mixnet.packets import Delivered, Envelope, Relayed, Returned, Unwrapped
 from unlinkabledfl.sphinx import (
@@ -45,7 +46,21 @@ class SphinxPackets:
         return self._codec.wrap(path, self._envelopes.encode(envelope), entropy=entropy)
 
     def unwrap(self, packet: bytes, *, key: PrivateKey, replays: ReplayFilter) -> Unwrapped:
-        match self._codec.unwrap(packet, key=key, replays=replays):
+        return self._read(self._codec.unwrap(packet, key=key, replays=replays))
+
+    def unwrap_batch(
+        self, packets: Sequence[bytes], *, key: PrivateKey, replays: ReplayFilter
+    ) -> list[Unwrapped | PacketError]:
+        results: list[Unwrapped | PacketError] = []
+        for peeled in self._codec.unwrap_batch(packets, key=key, replays=replays):
+            try:
+                results.append(peeled if isinstance(peeled, PacketError) else self._read(peeled))
+            except PacketError as refusal:
+                results.append(refusal.with_traceback(None))
+        return results
+
+    def _read(self, peeled: Forward | Deliver | Reply) -> Unwrapped:
+        match peeled:
             case Forward(next_hop, delay_us, forwarded):
                 return Relayed(next_hop, delay_us * _US, forwarded)
             case Deliver(delay_us, payload):

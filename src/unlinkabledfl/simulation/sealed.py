@@ -20,6 +20,7 @@ from unlinkabledfl.mixnet.packets import (
     Relayed,
     Returned,
     Unwrapped,
+    unwrap_one_by_one,
 )
 from unlinkabledfl.sphinx import Entropy, Geometry, Hop, NodeId, ReplayFilter
 
@@ -117,6 +118,11 @@ class SealedPackets:
         if type(content) is bytes:
             return Returned(content, content)
         return Delivered(hop.delay_us * 1e-6, content)  # type: ignore[arg-type]
+
+    def unwrap_batch(
+        self, packets: Sequence[Opaque], *, key: SealedKey, replays: ReplayFilter
+    ) -> list[Unwrapped | PacketError]:
+        return unwrap_one_by_one(self, packets, key=key, replays=replays)
 
     def acknowledge(self, surb: Opaque) -> tuple[NodeId, SealedPacket]:
         """Return the first hop and the packet of the acknowledgement."""

@@ -14,21 +14,23 @@ from unlinkabledfl.mixnet.destinations import ReachDestinations
 from unlinkabledfl.mixnet.draw import Draw
 from unlinkabledfl.mixnet.envelope import EnvelopeCodec
 from unlinkabledfl.mixnet.events import MixEvent, SendControl, SendPacket
+from unlinkabledfl.mixnet.items import MessageId
 from unlinkabledfl.mixnet.itinerary import Planner
 from unlinkabledfl.mixnet.keys import KeyRing, KeyRotated
 from unlinkabledfl.mixnet.mix_node import MixNode
 from unlinkabledfl.mixnet.mixers import OffSettings
-from unlinkabledfl.mixnet.packets import Envelope, Opaque
+from unlinkabledfl.mixnet.packets import Envelope, Loop, Message, Opaque, PacketFormat
 from unlinkabledfl.mixnet.peers import PeerSettings, PeerView
 from unlinkabledfl.mixnet.routes import OverlayRoutes
 from unlinkabledfl.mixnet.sphinx_packets import SphinxPackets
-from unlinkabledfl.sphinx import Entropy, Geometry, Hop, NodeId, Sphinx
+from unlinkabledfl.sphinx import Entropy, Geometry, Hop, NodeId, Sphinx, Surb
 
 GEOMETRY = Geometry(max_hops=3, body_bytes=2048)
 CODEC = Sphinx(GEOMETRY, backend="pynacl")
 PACKETS = SphinxPackets(CODEC)
 ENVELOPES = EnvelopeCodec(GEOMETRY)
 LIFE_S = 1000
+LOOP = Loop(MessageId(b"l" * 16))
 
 
 def entropy(seed: int) -> Entropy:
@@ -51,13 +53,20 @@ def describe(number: int, key: KeyRotated, now_s: float) -> Descriptor:
     )
 
 
-def make_node(number: int, *, settings: MixSettings | None = None, life: int = 0, **peers: Any) -> MixNode:
+def make_node(
+    number: int,
+    *,
+    settings: MixSettings | None = None,
+    packets: PacketFormat = PACKETS,
+    life: int = 0,
+    **peers: Any,
+) -> MixNode:
     view = PeerView(own_id=identity(number), settings=PeerSettings(**peers))
     routes = OverlayRoutes(peers=view, path_length=2)
     return build_mix_node(
         settings or MixSettings(mixer=OffSettings()),
         node_id=identity(number),
-        packets=PACKETS,
+        packets=packets,
         peers=view,
         routes=routes,
         destinations=ReachDestinations(source=identity(number), routes=routes),
@@ -103,8 +112,9 @@ def drain(node: MixNode) -> list[MixEvent]:
 class Network:
     """Nodes 1 to n, all linked to all; what they send arrives at once, unless `lost` names its receiver."""
 
-    def __init__(self, nodes: int = 4, *, settings: MixSettings | None = None) -> None:
-        self.nodes = {identity(number): make_node(number, settings=settings) for number in range(1, nodes + 1)}
+    def __init__(self, nodes: int = 4, *, settings: MixSettings | None = None, packets: PacketFormat = PACKETS) -> None:
+        numbers = range(1, nodes + 1)
+        self.nodes = {identity(number): make_node(number, settings=settings, packets=packets) for number in numbers}
         self.lost: set[NodeId] = set()
         self.events: list[tuple[NodeId, MixEvent]] = []
         self.wire: list[tuple[NodeId, NodeId, Opaque]] = []
@@ -162,3 +172,44 @@ def flipped(data: bytes, position: int) -> bytes:
     changed = bytearray(data)
     changed[position] ^= 1
     return bytes(changed)
+
+
+def surb_to(*path: MixNode, seed: int = 9) -> Surb:
+    return PACKETS.make_surb(hops(path), entropy=entropy(seed))[0]
+
+
+def message(*back: MixNode, number: int = 1, data: bytes = b"d") -> Message:
+    return Message(MessageId(number.to_bytes(16)), data, surb_to(*back, seed=number))
+
+
+def bad_packets(network: Network) -> dict[str, tuple[list[bytes], dict[str, int]]]:
+    """Packets for node 1, and what it counts."""
+    me, other, third = network[1], network[2], network[3]
+    good = packet_for(me, third, envelope=LOOP)
+    mine = packet_for(me, envelope=message(other, third))
+    stranger = make_node(9)
+    stranger.start(now_s=0.0)
+    spent = PACKETS.make_surb(hops([me]), entropy=entropy(3))[0]
+    return {
+        "truncated": ([good[:-1], b""], {"bad_length": 2}),
+        "oversized": ([good + b"\0"], {"bad_length": 1}),
+        "random": ([entropy(1)(len(good))], {"bad_mac": 1}),
+        "zeros": ([bytes(len(good))], {"bad_element": 1}),
+        "replayed": ([good, good], {"relayed": 1, "replayed": 1}),
+        "replayed message": ([mine, mine], {"received_message": 1, "acknowledged": 1, "replayed": 1}),
+        "tampered header": ([flipped(good, 40)], {"bad_mac": 1}),
+        "tampered body": ([flipped(mine, -1)], {"bad_payload": 1}),
+        "mis-addressed": ([packet_for(other, envelope=LOOP)], {"bad_mac": 1}),
+        "unknown next hop": ([packet_for(me, stranger, envelope=LOOP)], {"unknown_next_hop": 1}),
+        "next hop is itself": ([packet_for(me, me, envelope=LOOP)], {"unknown_next_hop": 1}),
+        "unknown kind": ([payload_for(me, payload=b"\x09")], {"bad_envelope": 1}),
+        "acknowledgement as a message": ([payload_for(me, payload=b"\x04")], {"bad_envelope": 1}),
+        "absurd length": ([payload_for(me, payload=b"\x01" + b"\xff" * 1900)], {"bad_envelope": 1}),
+        "reply block to nowhere": (
+            [payload_for(me, payload=b"\x01" + b"\xff" * (16 + GEOMETRY.surb_bytes))],
+            {"received_message": 1, "unknown_next_hop": 1},
+        ),
+        "forged loop": ([packet_for(me, envelope=LOOP)], {"loop_unknown": 1}),
+        "forged reply": ([CODEC.reply(spent, bytes(GEOMETRY.payload_bytes))[1]], {"ack_unknown": 1}),
+        "spent reply block": ([PACKETS.acknowledge(spent)[1]] * 2, {"ack_unknown": 1, "replayed": 1}),
+    }

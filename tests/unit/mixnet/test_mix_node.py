@@ -7,20 +7,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.unit.mixnet.nodes import (
-    CODEC,
     GEOMETRY,
     LIFE_S,
+    LOOP,
     PACKETS,
     Network,
+    bad_packets,
     describe,
     drain,
-    entropy,
     flipped,
-    hops,
     identity,
     make_node,
+    message,
     packet_for,
-    payload_for,
 )
 from unlinkabledfl.errors import LocalProtocolError, QueueFullError
 from unlinkabledfl.mixnet.config import MixSettings
@@ -31,25 +30,14 @@ from unlinkabledfl.mixnet.events import (
     SendControl,
     SendPacket,
 )
-from unlinkabledfl.mixnet.items import MessageId
 from unlinkabledfl.mixnet.keys import KeyRotated
 from unlinkabledfl.mixnet.mix_node import MixNode, NeighbourLimits
 from unlinkabledfl.mixnet.mixers import OffSettings, OutboxSettings, PoissonSettings
-from unlinkabledfl.mixnet.packets import Loop, Message
-from unlinkabledfl.sphinx import NodeId, Surb
+from unlinkabledfl.sphinx import NodeId
 
 OFF = OffSettings()
 HELD = PoissonSettings(transit_capacity=1, cover=False)  # nothing leaves by itself
 NEIGHBOUR = identity(2)
-LOOP = Loop(MessageId(b"l" * 16))
-
-
-def surb_to(*path: MixNode, seed: int = 9) -> Surb:
-    return PACKETS.make_surb(hops(path), entropy=entropy(seed))[0]
-
-
-def message(*back: MixNode, number: int = 1, data: bytes = b"d") -> Message:
-    return Message(MessageId(number.to_bytes(16)), data, surb_to(*back, seed=number))
 
 
 def counted(node: MixNode, act: Callable[[], object]) -> dict[str, int]:
@@ -141,39 +129,6 @@ def test_a_message_that_no_packet_can_be_is_a_bug(to: int, data: bytes) -> None:
 
 
 # What neighbours send
-
-
-def bad_packets(network: Network) -> dict[str, tuple[list[bytes], dict[str, int]]]:
-    """Packets for node 1, and what it counts."""
-    me, other, third = network[1], network[2], network[3]
-    good = packet_for(me, third, envelope=LOOP)
-    mine = packet_for(me, envelope=message(other, third))
-    stranger = make_node(9)
-    stranger.start(now_s=0.0)
-    spent = PACKETS.make_surb(hops([me]), entropy=entropy(3))[0]
-    return {
-        "truncated": ([good[:-1], b""], {"bad_length": 2}),
-        "oversized": ([good + b"\0"], {"bad_length": 1}),
-        "random": ([entropy(1)(len(good))], {"bad_mac": 1}),
-        "zeros": ([bytes(len(good))], {"bad_element": 1}),
-        "replayed": ([good, good], {"relayed": 1, "replayed": 1}),
-        "replayed message": ([mine, mine], {"received_message": 1, "acknowledged": 1, "replayed": 1}),
-        "tampered header": ([flipped(good, 40)], {"bad_mac": 1}),
-        "tampered body": ([flipped(mine, -1)], {"bad_payload": 1}),
-        "mis-addressed": ([packet_for(other, envelope=LOOP)], {"bad_mac": 1}),
-        "unknown next hop": ([packet_for(me, stranger, envelope=LOOP)], {"unknown_next_hop": 1}),
-        "next hop is itself": ([packet_for(me, me, envelope=LOOP)], {"unknown_next_hop": 1}),
-        "unknown kind": ([payload_for(me, payload=b"\x09")], {"bad_envelope": 1}),
-        "acknowledgement as a message": ([payload_for(me, payload=b"\x04")], {"bad_envelope": 1}),
-        "absurd length": ([payload_for(me, payload=b"\x01" + b"\xff" * 1900)], {"bad_envelope": 1}),
-        "reply block to nowhere": (
-            [payload_for(me, payload=b"\x01" + b"\xff" * (16 + GEOMETRY.surb_bytes))],
-            {"received_message": 1, "unknown_next_hop": 1},
-        ),
-        "forged loop": ([packet_for(me, envelope=LOOP)], {"loop_unknown": 1}),
-        "forged reply": ([CODEC.reply(spent, bytes(GEOMETRY.payload_bytes))[1]], {"ack_unknown": 1}),
-        "spent reply block": ([PACKETS.acknowledge(spent)[1]] * 2, {"ack_unknown": 1, "replayed": 1}),
-    }
 
 
 @pytest.mark.parametrize("name", list(bad_packets(Network())))
