@@ -18,13 +18,22 @@ from tests.reference import sphinx_reference as ref
 
 HERE = Path(__file__).parent
 FORMATS = (
-    ref.Format(key_layer="x25519", max_hops=5, body_bytes=10_240),
+    # Every length of a header that routes of up to five hops can ask for, with the default body: classic and hybrid.
+    *(
+        ref.Format(key_layer=layer, max_hops=hops, body_bytes=10_240)
+        for layer in ("x25519", "pq")
+        for hops in range(1, 6)
+    ),
+    ref.Format(key_layer="x25519-kem", max_hops=5, body_bytes=10_240),
+    # The longest headers: of any format, and of the hybrid one with this body.
     ref.Format(key_layer="x25519", max_hops=10, body_bytes=10_240),
+    ref.Format(key_layer="pq", max_hops=7, body_bytes=10_240),
+    # The shortest packets.
     ref.Format(key_layer="x25519", max_hops=3, body_bytes=2_048),
     ref.Format(key_layer="x25519", max_hops=1, body_bytes=1_024),
-    ref.Format(key_layer="x25519-kem", max_hops=5, body_bytes=10_240),
-    ref.Format(key_layer="pq", max_hops=5, body_bytes=10_240),
 )
+EVERY_LENGTH = 10
+"""The file with so many hops has a packet for a path of every length."""
 READING = [
     "The format is docs/packet.md, version 1. Numbers are decimal. Byte strings are hex; those named",
     "*_base64 are base64. Of a long string there is its length, its SHA-256 and its first 64 bytes.",
@@ -102,7 +111,8 @@ class Maker:
     def content(self) -> Json:
         form = self._form
         lengths = sorted({1, min(2, form.max_hops), form.max_hops})
-        cases = [self._forward(range(n)) for n in lengths]
+        every = range(1, form.max_hops + 1) if form.max_hops == EVERY_LENGTH else lengths
+        cases = [self._forward(range(n)) for n in every]
         cases += [self._reply(range(n - 1, -1, -1)) for n in lengths]
         cases.append(self._crafted())
         return {
