@@ -1,0 +1,48 @@
+"""Charts as inline SVG: a few kinds, drawn here, coloured by the page around them, readable without a script."""
+
+from unlinkabledfl.experiment.report.charts.bars import (
+    Histogram,
+    Stack,
+    bin_edges,
+    count_between,
+    histogram_chart,
+    stacked_bars,
+)
+from unlinkabledfl.experiment.report.charts.frame import Axis, Frame
+from unlinkabledfl.experiment.report.charts.graph import graph_chart
+from unlinkabledfl.experiment.report.charts.lines import Band, Line, line_chart
+from unlinkabledfl.experiment.report.charts.scale import (
+    PERCENT,
+    PLAIN,
+    Unit,
+    bytes_unit,
+    domain,
+    number,
+    seconds_unit,
+)
+from unlinkabledfl.experiment.report.charts.timeline import Lane, Span, timeline_chart
+
+__all__ = [
+    "PERCENT",
+    "PLAIN",
+    "Axis",
+    "Band",
+    "Frame",
+    "Histogram",
+    "Lane",
+    "Line",
+    "Span",
+    "Stack",
+    "Unit",
+    "bin_edges",
+    "bytes_unit",
+    "count_between",
+    "domain",
+    "graph_chart",
+    "histogram_chart",
+    "line_chart",
+    "number",
+    "seconds_unit",
+    "stacked_bars",
+    "timeline_chart",
+]

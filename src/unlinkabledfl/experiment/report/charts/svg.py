@@ -1,0 +1,54 @@
+"""Write SVG elements: names, attributes, escaped text, short numbers."""
+
+from html import escape
+
+__all__ = ["drawing", "element", "path", "place", "text"]
+
+
+def place(value: float) -> str:
+    """Write a coordinate: a tenth of a pixel is finer than any screen shows."""
+    return f"{value:.1f}".removesuffix(".0")
+
+
+def element(name: str, content: str = "", **attributes: float | str) -> str:
+    """Write an element. Underscores of attribute names stand for dashes, and `class_` is `class`."""
+    parts = [name]
+    for key, value in attributes.items():
+        written = value if isinstance(value, str) else place(value)
+        parts.append(f'{key.rstrip("_").replace("_", "-")}="{escape(written)}"')
+    head = " ".join(parts)
+    return f"<{head}>{content}</{name}>" if content else f"<{head}/>"
+
+
+def text(content: str, *, x: float, y: float, class_: str = "", anchor: str = "start", rotate: bool = False) -> str:
+    """Write words at a place."""
+    attributes: dict[str, float | str] = {"x": x, "y": y}
+    if anchor != "start":
+        attributes["text_anchor"] = anchor
+    if class_:
+        attributes["class_"] = class_
+    if rotate:
+        attributes["transform"] = f"rotate(-90 {place(x)} {place(y)})"
+    return element("text", escape(content), **attributes)
+
+
+def path(points: list[tuple[float, float] | None]) -> str:
+    """Write a line through points as path data; None lifts the pen."""
+    parts: list[str] = []
+    is_down = False
+    for point in points:
+        if point is None:
+            is_down = False
+            continue
+        parts.append(f"{'L' if is_down else 'M'}{place(point[0])} {place(point[1])}")
+        is_down = True
+    return "".join(parts)
+
+
+def drawing(body: str, *, name: str, title: str, description: str, width: float, height: float) -> str:
+    """Wrap elements as a picture that a screen reader can name and describe."""
+    head = f'<title id="{name}-t">{escape(title)}</title><desc id="{name}-d">{escape(description)}</desc>'
+    return (
+        f'<svg class="chart" role="img" aria-labelledby="{name}-t {name}-d" '
+        f'viewBox="0 0 {place(width)} {place(height)}">{head}{body}</svg>'
+    )

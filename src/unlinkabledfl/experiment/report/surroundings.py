@@ -1,0 +1,33 @@
+"""The scenario as it was written, and the machine and versions that ran it."""
+
+from collections.abc import Mapping
+from html import escape
+from typing import Any
+
+from unlinkabledfl.experiment.report.page import Table, table_html
+from unlinkabledfl.experiment.report.run_data import RunData
+
+__all__ = ["surroundings_html"]
+
+_VALUE_MAX = 200
+
+
+def surroundings_html(data: RunData) -> str:
+    """Write the scenario beside the tables."""
+    scenario = escape(data.scenario_toml.strip()) or "The scenario is missing."
+    tables = "".join(_block(name, data.summary.get(name)) for name in ("machine", "versions"))
+    again = f"unlinkabledfl run {data.path / 'scenario.toml'}"
+    return (
+        f'<div class="columns"><div><pre>{scenario}</pre><p>The same run again: <code>{escape(again)}</code></p></div>'
+        f"<div>{tables}</div></div>"
+    )
+
+
+def _block(name: str, block: Any) -> str:  # noqa: ANN401 - read from a file, checked here
+    if not isinstance(block, Mapping) or not block:
+        return ""
+    rows = [
+        [str(key).replace("_", " ")[:_VALUE_MAX], "not installed" if value is None else str(value)[:_VALUE_MAX]]
+        for key, value in block.items()
+    ]
+    return table_html(Table(caption=name, headings=[name, ""], rows=rows))
