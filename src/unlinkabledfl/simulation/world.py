@@ -174,10 +174,10 @@ class World:
         return self._hosts[index].alive
 
     def enter(self, index: int) -> None:
-        """Bring in, now, the node that was absent so far; it dials its neighbours and begins its first round."""
+        """Bring in, at this instant, a node that was absent; it dials its neighbours and begins its first round."""
         if self._hosts[index].serial != _NEVER:
             raise LocalProtocolError(f"node {index} is no newcomer")
-        self._restart(index, self.now_s)
+        self._heap.push(self.now_s, None, None, Restart(node=index, at_s=self.now_s))
 
     def send(self, source: int, destination: int, data: bytes, *, at_s: float) -> None:
         """Have the application at `source` send a message at that time; while its queue is full it tries again."""

@@ -22,12 +22,20 @@ _LEAST_SHARE: Final = 0.5
 
 
 class VirtualLearning:
-    """`simulation.Learning` over a pool. `models` are what the nodes begin with."""
+    """`simulation.Learning` over a pool. `models` are what the nodes begin with; `note` is told of what fails."""
 
-    def __init__(self, pool: LearnerPool, *, models: Mapping[int, State], training_time_s: float) -> None:
+    def __init__(
+        self,
+        pool: LearnerPool,
+        *,
+        models: Mapping[int, State],
+        training_time_s: float,
+        note: Callable[[int, str], None],
+    ) -> None:
         self.models = dict(models)
         self._pool = pool
         self._training_time_s = training_time_s
+        self._note = note
         self._cpu_s: defaultdict[int, float] = defaultdict(float)
         self._shortest_s: dict[bool, float] = {}
 
@@ -55,6 +63,8 @@ class VirtualLearning:
             self._cpu_s[node] += outcome.cpu_s
             shortest_s = self._shortest_s.get(is_training, outcome.cpu_s)
             self._shortest_s[is_training] = min(shortest_s, outcome.cpu_s)
+            if outcome.failure is not None:
+                self._note(node, f"training failed: {outcome.failure}")
             if outcome.state is not None:
                 self.models[node] = outcome.state
 
