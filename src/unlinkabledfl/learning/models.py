@@ -48,6 +48,26 @@ def parameter_count(model: nn.Module) -> int:
     return sum(parameter.numel() for parameter in model.parameters())
 
 
+class Halved(nn.MaxPool2d):
+    """The maximum of every two by two pixels.
+
+    PyTorch's own kernel is not vectorized on a CPU and takes half of LeNet-5's evaluation. Without gradients two maxima
+    of strided views give the same numbers in a tenth of its time; with gradients and small batches they are slower.
+    """
+
+    def __init__(self) -> None:
+        super().__init__(2)
+
+    def forward(self, input: Tensor) -> Tensor:
+        """Return the smaller images."""
+        if torch.is_grad_enabled() or input.is_cuda:
+            whole: Tensor = super().forward(input)
+            return whole
+        height, width = input.shape[-2] & ~1, input.shape[-1] & ~1
+        rows = torch.maximum(input[..., 0:height:2, :width], input[..., 1:height:2, :width])
+        return torch.maximum(rows[..., ::2], rows[..., 1::2])
+
+
 def lenet5(shape: Shape, classes: int) -> nn.Module:
     """LeCun et al., Gradient-Based Learning Applied to Document Recognition (1998), in today's form.
 
@@ -61,10 +81,10 @@ def lenet5(shape: Shape, classes: int) -> nn.Module:
     model = nn.Sequential(
         nn.Conv2d(channels, 6, 5, padding=padding),
         nn.ReLU(),
-        nn.MaxPool2d(2),
+        Halved(),
         nn.Conv2d(6, 16, 5),
         nn.ReLU(),
-        nn.MaxPool2d(2),
+        Halved(),
         nn.Flatten(),
         nn.Linear(16 * pixels * pixels, 120),
         nn.ReLU(),

@@ -2,7 +2,7 @@ import pytest
 import torch
 
 from unlinkabledfl.errors import ConfigError
-from unlinkabledfl.learning.models import MODELS, Shape, build_model, parameter_count
+from unlinkabledfl.learning.models import MODELS, Halved, Shape, build_model, parameter_count
 
 GREY = (1, 28, 28)
 COLOUR = (3, 32, 32)
@@ -75,3 +75,14 @@ def test_what_no_model_can_take_is_refused_by_its_key(name: str, shape: Shape, c
         build_model(name, shape, classes)
 
     assert caught.value.key == key
+
+
+@pytest.mark.parametrize("side", [7, 14])
+def test_halving_gives_the_same_numbers_with_and_without_gradients(side: int) -> None:
+    images = torch.randn(5, 3, side, side, generator=torch.Generator().manual_seed(6))
+    images[0, 0, 0, 0] = torch.nan
+
+    with torch.inference_mode():
+        fast = Halved()(images)
+
+    torch.testing.assert_close(fast, Halved()(images), rtol=0.0, atol=0.0, equal_nan=True)
