@@ -15,6 +15,7 @@ import fcntl
 import json
 import os
 import re
+import textwrap
 import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -288,7 +289,8 @@ def _lock(path: Path) -> int:
 
 def _with_versions(scenario_toml: str, versions: Mapping[str, str | None]) -> str:
     known = ", ".join(f"{name} {number}" for name, number in versions.items() if number is not None)
-    return f"# The complete scenario of this run, made with\n# {known}.\n\n{scenario_toml.strip()}\n"
+    head = textwrap.wrap(f"The complete scenario of this run, made with {known}.", width=70)
+    return "".join(f"# {line}\n" for line in head) + f"\n{scenario_toml.strip()}\n"
 
 
 def _whole(value: object, *, most: int) -> int:

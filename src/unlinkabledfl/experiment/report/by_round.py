@@ -52,6 +52,7 @@ class Parts:
     parts: Sequence[Part]
     unit_of: Callable[[float], Unit]
     whole: str | None = None
+    whole_label: str = "whole, as measured"
     is_sum: bool = False
     """Whether values are added up over the nodes; else bars are their mean."""
 
@@ -156,7 +157,7 @@ def stacks_by_round(data: RunData, what: Parts) -> Figure | None:
     headings = ["round", *(stack.label for stack in stacks)]
     columns = [stack.heights for stack in stacks]
     if what.whole is not None and (wholes := data.table.by_round(what.whole)):
-        headings.append("whole, as measured")
+        headings.append(what.whole_label)
         columns.append([combine(wholes.get(number, {}).values()) for number in numbers])
     rows = [
         [str(number), *("–" if math.isnan(column[index]) else unit.text(column[index]) for column in columns)]

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from html import escape
 from typing import Any, Final
 
-from unlinkabledfl.experiment.records.recorder import EventKind, Status
+from unlinkabledfl.experiment.records.recorder import Status
 from unlinkabledfl.experiment.report import distributions, figures, surroundings
 from unlinkabledfl.experiment.report.charts import PERCENT, bytes_unit, number, seconds_unit
 from unlinkabledfl.experiment.report.network import timeline, topology
@@ -51,7 +51,12 @@ SECTIONS: Final[Sequence[tuple[str, str, Sequence[tuple[str, Draw]]]]] = (
     (
         "cost",
         "Time, processor, memory",
-        (("round time", figures.round_time), ("processor time", figures.processor), ("memory", figures.memory)),
+        (
+            ("round time", figures.round_time),
+            ("accuracy over time", figures.accuracy_over_time),
+            ("processor time", figures.processor),
+            ("memory", figures.memory),
+        ),
     ),
     ("events", "When and where", (("events", timeline), ("topology", topology))),
 )
@@ -73,9 +78,9 @@ def report_html(data: RunData) -> str:
         found = [(label, draw(data)) for label, draw in drawn]
         absent += [label for label, figure in found if figure is None]
         shown = [figure_html(figure) for _, figure in found if figure is not None]
+        if name == "events" and data.events:
+            shown.append(_events(data))
         content = f'<div class="figures">{"".join(shown)}</div>' if shown else ""
-        if name == "events":
-            content += _events(data)
         if content:
             contents.append((name, title))
             parts.append(section_html(title, content, name=name))
@@ -141,18 +146,15 @@ def _lead(data: RunData) -> str:
 
 
 def _events(data: RunData) -> str:
-    if not data.events:
-        return ""
     order = sorted(data.events, key=lambda event: event.time_s)
     rows = [
         [f"{event.time_s:,.1f} s", event.kind.value, "–" if event.node is None else str(event.node), event.text]
         for event in order[:_EVENTS_LISTED]
     ]
     more = len(order) - len(rows)
-    caption = "Events" + (f"; {more:,} more are in events.csv" if more else "")
+    caption = "On the run clock" + (f"; {more:,} more are in events.csv" if more else "")
     table = table_html(Table(caption=caption, headings=["time", "kind", "node", "what"], rows=rows))
-    is_open = " open" if any(event.kind is EventKind.DEATH for event in order) else ""
-    return f'<details class="events"{is_open}><summary>Events ({len(order):,})</summary>{table}</details>'
+    return f'<div class="listed"><h3>Events</h3>{table}</div>'
 
 
 def _all_figures(data: RunData) -> str:

@@ -4,6 +4,7 @@ A function returns None where the run did not measure what it shows.
 """
 
 import math
+from typing import Final
 
 from unlinkabledfl.experiment.report.by_round import (
     Part,
@@ -33,6 +34,7 @@ from unlinkabledfl.experiment.report.run_data import RunData, spread
 
 __all__ = [
     "accuracy",
+    "accuracy_over_time",
     "bytes_sent",
     "completeness",
     "cover_share",
@@ -43,6 +45,8 @@ __all__ = [
     "queues",
     "round_time",
 ]
+
+_FEW: Final = 0.1
 
 
 def accuracy(data: RunData) -> Figure | None:
@@ -181,22 +185,57 @@ def processor(data: RunData) -> Figure | None:
 
 def fragments(data: RunData) -> Figure | None:
     """Draw how received fragments ended, and which sent ones were given up."""
-    parts = (
-        Part(metric="fragments_aggregated", label="aggregated", class_="c1"),
+    aggregated = Part(metric="fragments_aggregated", label="aggregated", class_="c1")
+    lost = (
         Part(metric="fragments_late", label="late", class_="c5"),
         Part(metric="fragments_refused", label="refused", class_="c4"),
         Part(metric="fragments_given_up", label="given up by their sender", class_="bad"),
     )
+    ends = data.totals.fragments()
+    received = ends["aggregated"] + ends["late"] + ends["refused"]
+    missed = ends["late"] + ends["refused"] + ends["given_up"]
+    # Beside all that went well, the few that did not could not be seen.
+    are_few = 0 < missed < _FEW * received
+    share = f" Of {received:,} received, {PERCENT.text(ends['aggregated'] / received)} were aggregated." if received else ""
+    rule = "A received fragment ends once: aggregated, late or refused. A sent one is acknowledged or given up."
     what = Parts(
         name="fragments",
-        title="What became of the fragments",
+        title="Fragments that were not aggregated" if are_few else "What became of the fragments",
         axis="fragments of all nodes",
-        caption="A received fragment ends once: aggregated, late or refused. A sent one is acknowledged or given up.",
-        parts=parts,
+        caption=rule + share if are_few else rule,
+        parts=lost if are_few else (aggregated, *lost),
         unit_of=lambda _: PLAIN,
+        whole=aggregated.metric if are_few else None,
+        whole_label="aggregated",
         is_sum=True,
     )
     return stacks_by_round(data, what)
+
+
+def accuracy_over_time(data: RunData) -> Figure | None:
+    """Draw the mean accuracy against the run's clock: what a minute buys."""
+    by_round = data.table.by_round("accuracy")
+    times = data.table.round_times("accuracy")
+    rows = [(mean_of(times[number].values()), mean_of(row.values()), number) for number, row in by_round.items()]
+    rows = [row for row in rows if math.isfinite(row[1])]
+    if not rows:
+        return None
+    xs, ys, numbers = zip(*sorted(rows), strict=True)
+    unit = seconds_unit(xs[-1])
+    frame = Frame(
+        name="accuracy-time",
+        title="Accuracy over time",
+        description=f"Mean accuracy from {unit.text(xs[0])} to {unit.text(xs[-1])} on the run clock.",
+        x=Axis(low=0.0, high=xs[-1] or 1.0, label="run clock", unit=unit),
+        y=value_axis(ys, "mean accuracy on the test set", unit=PERCENT, most=1.0),
+    )
+    listed = [[str(number), unit.text(x), PERCENT.text(y)] for x, y, number in zip(xs, ys, numbers, strict=True)]
+    return Figure(
+        title="Accuracy over time",
+        caption="The mean over nodes, at the mean instant at which they had evaluated the round.",
+        svg=line_chart(frame, [Line(label="mean", xs=xs, ys=ys, class_="mean", dots=True)]),
+        numbers=Table(caption="Accuracy over time", headings=["round", "time", "mean accuracy"], rows=listed),
+    )
 
 
 def queues(data: RunData) -> Figure | None:
@@ -233,7 +272,7 @@ def queues(data: RunData) -> Figure | None:
         x=Axis(low=0.0, high=data.table.end_s or 1.0, label="run clock", unit=seconds_unit(data.table.end_s)),
         y=value_axis([value for band in bands for value in band.highs], "packets that wait in a node", zero=True),
         legend=[(line.class_, line.label) for line in lines],
-        width=1000.0,
+        width=1320.0,
         height=280.0,
     )
     return Figure(

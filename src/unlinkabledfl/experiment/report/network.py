@@ -35,8 +35,7 @@ def topology(data: RunData) -> Figure | None:
     for one, other in data.edges:
         degree[one] += 1
         degree[other] += 1
-    classes: dict[int, str] = {}
-    about: dict[int, str] = {}
+    looks = []
     for node in range(nodes):
         marks, words = [], [f"node {node}, {degree[node]} links"]
         if node in last:
@@ -48,13 +47,9 @@ def topology(data: RunData) -> Figure | None:
         if node in data.dead:
             marks.append("gone")
             words.append("ended early")
-        classes[node], about[node] = " ".join(marks), ", ".join(words)
+        looks.append((" ".join(marks), ", ".join(words)))
     legend = []
-    if last:
-        bounds = [PERCENT.text(round(low + width * step, 4)) for step in range(_SHADES + 1)]
-        legend = [(f"q{shade}", f"{bounds[shade]} to {bounds[shade + 1]}") for shade in range(_SHADES)]
-        if high == low:
-            legend = [("q0", PERCENT.text(low))]
+    shades = (f"accuracy {PERCENT.text(low)}", PERCENT.text(high)) if last else None
     if data.attackers:
         legend.append(("plain attacker", "poisoning"))
     if data.dead:
@@ -71,11 +66,10 @@ def topology(data: RunData) -> Figure | None:
             name="topology",
             title=title,
             description=f"{shown}, {links}.",
-            nodes=nodes,
+            looks=looks,
             edges=data.edges,
-            classes=classes,
-            about=about,
             legend=legend,
+            shades=shades,
         ),
     )
 

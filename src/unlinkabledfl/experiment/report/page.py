@@ -48,11 +48,12 @@ def table_html(table: Table) -> str:
         f'<tr><th scope="row">{escape(row[0])}</th>{"".join(f"<td>{escape(cell)}</td>" for cell in row[1:])}</tr>'
         for row in table.rows
     )
+    head = f"<thead><tr>{head}</tr></thead>" if head else ""
     caption = f"<caption>{escape(table.caption)}</caption>" if table.caption else ""
     # A region that scrolls must be reachable by the keyboard.
     return (
         f'<div class="scroll" role="region" tabindex="0" aria-label="{escape(table.caption or "table")}">'
-        f"<table>{caption}<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>"
+        f"<table>{caption}{head}<tbody>{body}</tbody></table></div>"
     )
 
 

@@ -27,7 +27,7 @@ def _block(name: str, block: Any) -> str:  # noqa: ANN401 - read from a file, ch
     if not isinstance(block, Mapping) or not block:
         return ""
     rows = [
-        [str(key).replace("_", " ")[:_VALUE_MAX], "not installed" if value is None else str(value)[:_VALUE_MAX]]
+        [str(key).replace("_gib", ", GiB")[:_VALUE_MAX], "not installed" if value is None else str(value)[:_VALUE_MAX]]
         for key, value in block.items()
     ]
-    return table_html(Table(caption=name, headings=[name, ""], rows=rows))
+    return table_html(Table(caption=name.capitalize(), headings=(), rows=rows))

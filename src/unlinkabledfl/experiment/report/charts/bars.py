@@ -82,13 +82,20 @@ def count_between(values: Sequence[float], edges: Sequence[float]) -> list[int]:
 def histogram_chart(frame: Frame, edges: Sequence[float], histograms: Sequence[Histogram], *, unit: Unit) -> str:
     """Draw histograms over each other, each as one translucent outline."""
     scale_x, scale_y = frame.scale_x(), frame.scale_y()
+    base = place(scale_y(0.0))
     parts = []
     for histogram in histograms:
-        outline = [f"M{place(scale_x(edges[0]))} {place(scale_y(0.0))}"]
-        for count, left, right in zip(histogram.counts, edges, edges[1:], strict=False):
-            y = place(scale_y(count))
-            outline.append(f"L{place(scale_x(left))} {y}L{place(scale_x(right))} {y}")
-        outline.append(f"L{place(scale_x(edges[-1]))} {place(scale_y(0.0))}Z")
+        outline: list[str] = []
+        before = 0
+        for count, left, right in zip([*histogram.counts, 0], edges, [*edges[1:], edges[-1]], strict=True):
+            if count and not before:
+                outline.append(f"M{place(scale_x(left))} {base}")
+            if count:
+                y = place(scale_y(count))
+                outline.append(f"L{place(scale_x(left))} {y}L{place(scale_x(right))} {y}")
+            elif before:
+                outline.append(f"L{place(scale_x(left))} {base}Z")
+            before = count
         about = escape(f"{histogram.label}, {unit.text(edges[0])} to {unit.text(edges[-1])}")
         parts.append(element("path", f"<title>{about}</title>", d="".join(outline), class_=f"area {histogram.class_}"))
     return frame.around("".join(parts))

@@ -114,7 +114,7 @@ class Frame:
         room = self.width - 34.0
         x = room + 1.0
         for class_, label in self.legend:
-            wide = 34.0 + _CHARACTER_WIDTH * len(label)
+            wide = 46.0 + _CHARACTER_WIDTH * len(label)
             if x + wide > room:
                 rows.append([])
                 x = 0.0

@@ -1,7 +1,7 @@
 """The topology as a picture: nodes on a circle where the graph looks the same from each, else pulled by their edges."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from html import escape
 from typing import Final
 
@@ -22,6 +22,7 @@ _WIDTH: Final = 640.0
 _SIDE: Final = 560.0
 _MARGIN: Final = 26.0
 _NAMED_NODES_MAX: Final = 40
+_SHADES: Final = 5
 
 
 def graph_chart(
@@ -29,13 +30,16 @@ def graph_chart(
     name: str,
     title: str,
     description: str,
-    nodes: int,
+    looks: Sequence[tuple[str, str]],
     edges: Edges,
-    classes: Mapping[int, str],
-    about: Mapping[int, str],
     legend: Sequence[tuple[str, str]],
+    shades: tuple[str, str] | None = None,
 ) -> str:
-    """Draw nodes and edges. `classes` and `about`: each node's CSS class, and what it says of itself."""
+    """Draw nodes and edges. `looks`: each node's CSS class, and what it says of itself.
+
+    `shades`: what the lightest and the darkest of five shades stand for.
+    """
+    nodes = len(looks)
     points = _layout(nodes, edges)
     low, high = points.min(axis=0), points.max(axis=0)
     span = np.maximum(high - low, 1e-9).max()
@@ -46,26 +50,37 @@ def graph_chart(
         f"M{place(points[one][0])} {place(points[one][1])}L{place(points[other][0])} {place(points[other][1])}"
         for one, other in edges[::every]
     )
-    radius = max(2.5, min(11.0, 150.0 / math.sqrt(nodes) / 2))
+    radius = max(2.5, min(13.0, 150.0 / math.sqrt(nodes) / 2))
     faint = "edges faint" if len(edges) > 600 else "edges"  # noqa: PLR2004 - beyond that, single edges cannot be seen
     parts = [element("path", d=lines, class_=faint)] if lines else []
-    for node in range(nodes):
+    for node, (class_, about) in enumerate(looks):
         x, y = float(points[node][0]), float(points[node][1])
-        said = f"<title>{escape(about.get(node, f'node {node}'))}</title>"
-        parts.append(element("circle", said, cx=x, cy=y, r=radius, class_=f"node {classes.get(node, '')}"))
+        said = f"<title>{escape(about)}</title>"
+        parts.append(element("circle", said, cx=x, cy=y, r=radius, class_=f"node {class_}"))
         if nodes <= _NAMED_NODES_MAX:
             parts.append(text(str(node), x=x, y=y + 3.5, anchor="middle", class_="name"))
-    parts.append(_legend(legend))
+    parts.append(_legend(legend, shades))
     return drawing("".join(parts), name=name, title=title, description=description, width=_WIDTH, height=_SIDE + 34)
 
 
-def _legend(entries: Sequence[tuple[str, str]]) -> str:
-    wide = [30.0 + 6.3 * len(label) for _, label in entries]
-    x = (_WIDTH - sum(wide)) / 2
+def _legend(entries: Sequence[tuple[str, str]], shades: tuple[str, str] | None) -> str:
+    wide = [36.0 + 6.3 * len(label) for _, label in entries]
+    ramp = 0.0 if shades is None else 6.3 * len("".join(shades)) + 14.0 * _SHADES + 40.0
+    x = (_WIDTH - sum(wide) - ramp) / 2
+    y = _SIDE + 16.0
     parts = []
+    if shades is not None:
+        least, most = shades
+        start = x + 6.3 * len(least) + 8.0
+        parts.append(text(least, x=start - 8, y=y + 4, anchor="end"))
+        for shade in range(_SHADES):
+            box = f"M{place(start + 14 * shade)} {place(y - 6)}h14v12h-14z"
+            parts.append(element("path", d=box, class_=f"node q{shade}"))
+        parts.append(text(most, x=start + 14 * _SHADES + 8, y=y + 4))
+        x += ramp
     for (class_, label), step in zip(entries, wide, strict=True):
-        parts.append(element("circle", cx=x + 6, cy=_SIDE + 16, r=6, class_=f"node {class_}"))
-        parts.append(text(label, x=x + 17, y=_SIDE + 20))
+        parts.append(element("circle", cx=x + 6, cy=y, r=6, class_=f"node {class_}"))
+        parts.append(text(label, x=x + 19, y=y + 4))
         x += step
     return "".join(parts)
 

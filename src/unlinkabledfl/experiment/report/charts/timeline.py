@@ -11,7 +11,7 @@ from unlinkabledfl.experiment.report.charts.svg import drawing, element, text
 __all__ = ["Lane", "Span", "timeline_chart"]
 
 _LANE_HEIGHT = 24.0
-_WIDTH = 1000.0
+_WIDTH = 1320.0
 _RIGHT = 14.0
 _MARK_WIDTH = 6.0
 _SAID_MAX = 10
