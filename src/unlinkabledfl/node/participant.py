@@ -133,7 +133,7 @@ class Participant:
             per_partner=chosen_count(grid, payload.ratio),
             first_round=rounds.first_round,
         )
-        self._presence = Presence((*exchange.destinations, *exchange.expected_from))
+        self._presence = Presence((*exchange.destinations, *exchange.expected_from), absent=exchange.absent)
         self._sending = Sending(draw=Draw(entropy), gone=self._presence.gone)
         self._rounds = Rounds(rounds)
         self._ledger = Ledger()

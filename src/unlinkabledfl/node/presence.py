@@ -18,7 +18,9 @@ A first suspicion is not enough, because missing acknowledgements cast it on eve
 on all of them. The second one in a row, without any sign of life between them, came on probation, where other
 peers have been cleared. Over a graph where a node dials its neighbours only there is nothing quicker.
 
-Invariant: a partner is gone only after evidence against it, and one sign of life makes it present.
+A partner that the schedule lets join later begins as gone.
+
+Invariant: a partner is gone only after evidence against it, or by the schedule, and one sign of life makes it present.
 """
 
 from collections.abc import Iterable
@@ -33,10 +35,10 @@ class Presence:
 
     __slots__ = ("_doubted", "_gone", "_partners")
 
-    def __init__(self, partners: Iterable[NodeId]) -> None:
+    def __init__(self, partners: Iterable[NodeId], *, absent: Iterable[NodeId] = ()) -> None:
         self._partners = frozenset(partners)
         self._doubted: set[NodeId] = set()
-        self._gone: set[NodeId] = set()
+        self._gone: set[NodeId] = set(self._partners.intersection(absent))
 
     @property
     def gone(self) -> AbstractSet[NodeId]:

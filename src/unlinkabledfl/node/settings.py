@@ -176,6 +176,8 @@ class Exchange:
     """To whom this node sends each of its fragments."""
     expected_from: tuple[NodeId, ...]
     """Who has this node among its destinations."""
+    absent: tuple[NodeId, ...] = ()
+    """Those of them who join later: not waited for until they show that they are there."""
 
     def __post_init__(self) -> None:
         """Refuse a peer that is named twice."""
