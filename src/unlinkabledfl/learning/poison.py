@@ -36,10 +36,16 @@ def flip_labels(labels: NDArray[Any], classes: int) -> NDArray[Any]:
     return (classes - 1 - labels).astype(labels.dtype)
 
 
-def flip_sign(before: State, after: State) -> State:
-    """Return the state that lies as far from `before` as `after` does, the other way. Counters stay as they are."""
+def flip_sign(before: State, after: State, *, factor: float = 1.0) -> State:
+    """Return the state that lies `factor` times as far from `before` as `after` does, the other way.
+
+    Counters stay as they are.
+    """
     return {
-        name: before[name] - (after[name] - before[name]) if _is_float(after[name]) else after[name] for name in after
+        name: (before[name] - factor * (after[name] - before[name])).astype(after[name].dtype)
+        if _is_float(after[name])
+        else after[name]
+        for name in after
     }
 
 
@@ -53,16 +59,19 @@ def noise(before: State, after: State, generator: np.random.Generator, *, factor
 class PoisonedLearner:
     """A learner whose model is corrupted after each training, as `flip_sign` or `noise` do.
 
-    Label flipping needs none of this: give an ordinary learner flipped labels.
+    Label flipping needs none of this: give an ordinary learner flipped labels. `factor` is theirs, by default as
+    published.
     """
 
-    def __init__(self, learner: Learner, poisoning: Poisoning, *, seed: int) -> None:
+    def __init__(self, learner: Learner, poisoning: Poisoning, *, seed: int, factor: float | None = None) -> None:
         if poisoning is Poisoning.LABEL_FLIP:
             takes = "sign_flip or gaussian_noise"
             raise ConfigError(key="poison", got=str(poisoning), takes=takes, hint="labels are flipped with flip_labels")
         self._learner = learner
         self._poisoning = poisoning
         self._seed = seed
+        published = 1.0 if poisoning is Poisoning.SIGN_FLIP else NOISE_FACTOR
+        self._factor = published if factor is None else factor
 
     def state(self) -> State:
         return self._learner.state()
@@ -75,9 +84,10 @@ class PoisonedLearner:
         metrics = self._learner.train(round_number)
         after = self._learner.state()
         if self._poisoning is Poisoning.SIGN_FLIP:
-            self._learner.load(flip_sign(before, after))
+            self._learner.load(flip_sign(before, after, factor=self._factor))
         else:
-            self._learner.load(noise(before, after, np.random.default_rng((self._seed, round_number))))
+            generator = np.random.default_rng((self._seed, round_number))
+            self._learner.load(noise(before, after, generator, factor=self._factor))
         return metrics
 
     def evaluate(self) -> Metrics:

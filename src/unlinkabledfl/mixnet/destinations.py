@@ -4,7 +4,7 @@ One object draws the destinations of a node's fragments and of its cover packets
 whoever knows the destination could tell which is which.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from collections.abc import Set as AbstractSet
 from typing import Protocol
 
@@ -78,4 +78,44 @@ class NeighbourDestinations:
                     takes="routes that lead to every learning neighbour",
                     hint=f"no route leads from {self._source.hex()[:16]} to {destination.hex()[:16]};"
                     " `reach` uses only what the routes can deliver to",
+                )
+
+
+class ListedDestinations:
+    """Exactly these peers, uniformly over those whom `knows` says that we can write to by now."""
+
+    __slots__ = ("_knows", "_listed", "_routes", "_source")
+
+    def __init__(
+        self, *, source: NodeId, routes: RouteStrategy, listed: Sequence[NodeId], knows: Callable[[NodeId], bool]
+    ) -> None:
+        self._source = source
+        self._routes = routes
+        self._listed = tuple(listed)
+        self._knows = knows
+
+    def choose(self, draw: Draw, *, avoid: AbstractSet[NodeId] = NOBODY) -> NodeId:
+        """Return one of them."""
+        listed, knows = self._listed, self._knows
+        # A first draw is nearly always good; whatever is done with a bad one, the law stays uniform over the good.
+        if listed:
+            chosen = listed[draw.below(len(listed))]
+            if chosen not in avoid and knows(chosen):
+                return chosen
+        return draw_open([peer for peer in listed if knows(peer)], draw, avoid)
+
+    def all(self) -> Sequence[NodeId]:
+        """Return all of them, known or not."""
+        return self._listed
+
+    def check(self) -> None:
+        """Raise `ConfigError` when the routes do not lead to one of them."""
+        self._routes.check()
+        for destination in self._listed:
+            if not self._routes.reaches(self._source, destination):
+                raise ConfigError(
+                    key="mixnet.exchange",
+                    got=destination.hex()[:16],
+                    takes="peers to whom the routes lead",
+                    hint=f"none leads there from {self._source.hex()[:16]}",
                 )

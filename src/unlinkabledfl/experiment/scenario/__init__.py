@@ -11,7 +11,7 @@ from unlinkabledfl.experiment.scenario.loading import (
 )
 from unlinkabledfl.experiment.scenario.model import Scenario
 from unlinkabledfl.experiment.scenario.network import Churn, Links, Mixnet, Topology
-from unlinkabledfl.experiment.scenario.running import Monitoring, Process, Run
+from unlinkabledfl.experiment.scenario.running import Monitoring, Process, Run, Simulation
 from unlinkabledfl.experiment.scenario.schema import Key, keys, sections
 from unlinkabledfl.experiment.scenario.writing import to_toml
 
@@ -29,6 +29,7 @@ __all__ = [
     "Process",
     "Run",
     "Scenario",
+    "Simulation",
     "Topology",
     "keys",
     "load_scenario",

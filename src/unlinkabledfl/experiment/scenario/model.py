@@ -12,7 +12,7 @@ from unlinkabledfl.errors import ConfigError
 from unlinkabledfl.experiment.scenario.base import Section
 from unlinkabledfl.experiment.scenario.learning import Aggregation, Attack, Learning, Payload
 from unlinkabledfl.experiment.scenario.network import Churn, Links, Mixnet, Topology
-from unlinkabledfl.experiment.scenario.running import Monitoring, Process, Run
+from unlinkabledfl.experiment.scenario.running import Monitoring, Process, Run, Simulation
 
 __all__ = ["Scenario"]
 
@@ -28,6 +28,7 @@ class Scenario(Section):
     aggregation: Aggregation = Field(default_factory=Aggregation, description="What becomes of them.")
     attack: Attack = Field(default_factory=Attack, description="Malicious learners.")
     links: Links = Field(default_factory=Links, description="Links of the virtual world.")
+    simulation: Simulation = Field(default_factory=Simulation, description="The virtual world.")
     process: Process = Field(default_factory=Process, description="The real world on this host.")
     monitoring: Monitoring = Field(default_factory=Monitoring, description="What is recorded.")
 
@@ -39,6 +40,7 @@ class Scenario(Section):
         _check_mixnet(self.mixnet)
         _check_aggregation(self)
         _check_attack(self)
+        _check_process(self)
         return self
 
 
@@ -118,9 +120,31 @@ def _check_aggregation(scenario: Scenario) -> None:
             takes=f"keep or drop with {aggregation.rule}",
             hint=f"{aggregation.rule} chooses or sorts, it does not weigh",
         )
+    if aggregation.trigger_change and aggregation.completion == "completeness":
+        raise ConfigError(
+            key="aggregation.trigger_change",
+            got=aggregation.trigger_change,
+            takes='0 with aggregation.completion = "completeness"',
+            hint="peers would wait until the deadline for a model that is not sent; cadence and immediate do not",
+        )
     if aggregation.completion == "deadline" and not aggregation.deadline_s:
         raise ConfigError(
             key="aggregation.deadline_s", got=0, takes="more than 0 seconds when the deadline ends every exchange"
+        )
+
+
+def _check_process(scenario: Scenario) -> None:
+    process = scenario.process
+    if 0 < process.datagram_bytes < 1_200:  # noqa: PLR2004 -- what QUIC asks of every path
+        raise ConfigError(
+            key="process.datagram_bytes", got=process.datagram_bytes, takes="0, or a whole number from 1200 to 16384"
+        )
+    last_port = process.base_port + scenario.topology.nodes - 1
+    if process.base_port and last_port > 65_535:  # noqa: PLR2004 -- the last port there is
+        raise ConfigError(
+            key="process.base_port",
+            got=process.base_port,
+            takes=f"at most {65_536 - scenario.topology.nodes} with {scenario.topology.nodes} nodes",
         )
 
 

@@ -1,10 +1,10 @@
-"""`[run]`, `[process]` and `[monitoring]`: how a scenario is run and watched."""
+"""`[run]`, `[simulation]`, `[process]` and `[monitoring]`: how a scenario is run and watched."""
 
 from typing import Literal, TypeAlias
 
 from unlinkabledfl.experiment.scenario.base import Section, setting
 
-__all__ = ["BackendName", "Monitoring", "Process", "Run"]
+__all__ = ["BackendName", "Monitoring", "Process", "Run", "Simulation"]
 
 BackendName: TypeAlias = Literal["simulation", "process"]
 
@@ -22,13 +22,24 @@ class Run(Section):
     )
 
 
+class Simulation(Section):
+    """The virtual world."""
+
+    packets: Literal["sphinx", "sealed"] = setting(
+        "sphinx", "Real packets, or ones of equal size that are closed by convention only: for thousands of nodes."
+    )
+    workers: int = setting(0, "How many processes train; 0: one for each core.", ge=0, le=4_096)
+
+
 class Process(Section):
     """The real world on this host."""
 
     pin: bool = setting(False, "Whether each node is bound to one core.")
     host: str = setting("127.0.0.1", "The address that nodes listen at.", min_length=1, max_length=255)
     base_port: int = setting(0, "Node i listens at this port plus i; 0: at any that is free.", ge=0, le=65_535)
-    datagram_bytes: int = setting(0, "The largest datagram; 0: what the path takes.", unit="bytes", ge=0, le=65_507)
+    datagram_bytes: int = setting(
+        0, "The largest datagram, at least 1,200; 0: 16,384 on loopback, else 1,280.", unit="bytes", ge=0, le=16_384
+    )
     workers: int = setting(0, "How many learners compute at once; 0: one for each core.", ge=0, le=4_096)
     start_timeout_s: float = setting(120.0, "How long nodes may take until all are linked.", unit="s", gt=0, le=86_400)
 

@@ -1,0 +1,275 @@
+"""What a scenario will send and how long that will take, from the laws of its parts, before anything runs.
+
+An exchange sends M messages a node: the fragments that it sends of its model, to each partner. With H hops to a
+destination:
+
+- `poisson`: message i leaves at about i/λ and its acknowledgement is back after 2H − 1 exponential delays, so the
+  exchange is over at the maximum of M such times, whose mean is computed.
+- `outbox`: a message and its acknowledgement pass 2H mixers. A stage is about normal with the mean and variance of the
+  delay law, and the exchange ends with the slowest message; nor can it end before the 2H·M slots that the messages take
+  on one node have passed.
+- `off`: a round trip over the links, and the time that a link needs for its packets.
+
+Figures are means over nodes. What computing takes comes from a table of measurements, and is no law.
+"""
+
+import math
+import os
+from dataclasses import dataclass
+from typing import Final
+
+from unlinkabledfl.experiment.graphs import ExchangeSets
+from unlinkabledfl.experiment.model_sizes import TEST_SAMPLES, TRAIN_SAMPLES, layout_of, training_samples_per_s
+from unlinkabledfl.experiment.scenario import Scenario
+from unlinkabledfl.experiment.scenario.learning import BUILT_IN_LEARNER, CodecName
+from unlinkabledfl.experiment.translation import geometry_of, graph_routes, mixer_settings
+from unlinkabledfl.fragments import codec_by_name, plan_grid
+from unlinkabledfl.mixnet.delay_law import make_delay_law
+from unlinkabledfl.mixnet.draw import inverse_normal
+from unlinkabledfl.mixnet.envelope import EnvelopeCodec
+from unlinkabledfl.mixnet.routes import RouteStrategy, TransportGraph
+from unlinkabledfl.mixnet.topology import Topology
+from unlinkabledfl.sphinx import Geometry, NodeId
+
+__all__ = ["Traffic", "cores", "default_deadline_s", "exchange_s", "fragments", "traffic_of", "training_s"]
+
+_LEAST_DEADLINE_S: Final = 60.0
+_UNKNOWN_DEADLINE_S: Final = 600.0
+_DEADLINE_FACTOR: Final = 3.0
+_FORWARD_SHARE: Final = 1 / 3
+_SAMPLED_NODES: Final = 32
+_STEPS: Final = 2_000
+_LARGE_BATCH: Final = 64
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Traffic:
+    """What one node sends in a round, on average."""
+
+    geometry: Geometry
+    partners: float
+    fragments: int | None
+    """Of a whole model; None for a learner that is not ours."""
+    fragments_sent: int | None
+    """To each partner, in one round."""
+    hops: float
+    """To a destination, and as many back."""
+    loop_hops: float
+
+    @property
+    def messages(self) -> float | None:
+        """Fragments times partners."""
+        return None if self.fragments_sent is None else self.fragments_sent * self.partners
+
+
+def traffic_of(scenario: Scenario, graph: Topology) -> Traffic:
+    """Return what a node sends; ConfigError where routes do not fit the graph or the packet."""
+    mixnet = scenario.mixnet
+    routes = None
+    if mixnet.route != "overlay":
+        # The names do not matter here.
+        ids = tuple([NodeId(index.to_bytes(32)) for index in range(graph.nodes)])
+        routes = graph_routes(mixnet, TransportGraph(topology=graph, node_ids=ids))
+    geometry = geometry_of(mixnet, routes)
+    whole = fragments(scenario, scenario.payload.codec, geometry)
+    return Traffic(
+        geometry=geometry,
+        partners=mean_partners(scenario, graph),
+        fragments=whole,
+        fragments_sent=whole and max(1, math.ceil(scenario.payload.ratio * whole - 1e-9)),
+        hops=_hops(scenario, graph),
+        loop_hops=_loop_hops(scenario, graph, routes),
+    )
+
+
+def fragments(scenario: Scenario, codec: CodecName, geometry: Geometry) -> int | None:
+    """Return how many fragments the model has under this codec; None for a learner that is not ours."""
+    if scenario.learning.factory != BUILT_IN_LEARNER:
+        return None
+    layout = layout_of(scenario.learning.model, scenario.learning.dataset)
+    capacity_bytes = EnvelopeCodec(geometry).data_bytes
+    return len(plan_grid(layout, codec_by_name(codec, bits=scenario.payload.bits), capacity_bytes=capacity_bytes))
+
+
+def mean_partners(scenario: Scenario, graph: Topology) -> float:
+    """Return with how many peers a node exchanges."""
+    sets = ExchangeSets(graph, scenario.mixnet)
+    nodes = _sample(graph)
+    return sum(len(sets.of(node)) for node in nodes) / len(nodes)
+
+
+def exchange_s(scenario: Scenario, traffic: Traffic) -> float | None:
+    """Return how long an exchange takes on average, from its first packet to its last acknowledgement."""
+    messages = traffic.messages
+    if messages is None:
+        return None
+    mixnet, hops = scenario.mixnet, traffic.hops
+    links_s = 2.0 * hops * _link_s(scenario, traffic.geometry.packet_bytes)
+    match mixnet.mixer:
+        case "off":
+            bandwidth = scenario.links.bandwidth_bytes_per_s
+            wire_s = 0.0 if _is_real(scenario) or not bandwidth else traffic.geometry.packet_bytes / bandwidth
+            return links_s + messages * wire_s
+        case "poisson":
+            tick_s = 1.0 / mixnet.emission_rate_per_s
+            slowest_s = _slowest(round(messages), every_s=tick_s, stages=2.0 * hops - 1.0, mean_s=mixnet.delay_mean_s)
+            return tick_s + slowest_s + links_s
+        case "outbox":
+            law = make_delay_law(mixer_settings(mixnet))
+            stages = 2.0 * hops
+            spread_s = math.sqrt(stages * law.stage_variance_s2) * inverse_normal(1.0 - 1.0 / (messages + 1.0))
+            longest_s = stages * 2.0 * mixnet.outbox_size * mixnet.delay_mean_s
+            slowest_s = min(stages * law.stage_mean_s + spread_s, longest_s)
+            return max(slowest_s, stages * messages * mixnet.delay_mean_s + law.stage_mean_s) + links_s
+
+
+def packets_per_s(scenario: Scenario, traffic: Traffic) -> float:
+    """Return what a node sends while it emits cover, relayed packets included; 0 without cover."""
+    mixnet = scenario.mixnet
+    if not mixnet.cover or mixnet.mixer == "off":
+        return 0.0
+    if mixnet.mixer == "outbox":
+        return 1.0 / mixnet.delay_mean_s
+    return mixnet.emission_rate_per_s * 2.0 * traffic.hops + mixnet.loop_rate_per_s * traffic.loop_hops
+
+
+def training_s(scenario: Scenario) -> float | None:
+    """Return how long one node trains in a round on one core; None where nothing was measured."""
+    learning = scenario.learning
+    if learning.training_time_s and scenario.run.backend == "simulation":
+        return learning.training_time_s
+    if learning.seconds:
+        return learning.seconds
+    if learning.factory != BUILT_IN_LEARNER or learning.device != "cpu":
+        return None
+    samples_per_s = training_samples_per_s(learning.model, learning.batch_size)
+    samples = (learning.train_samples or TRAIN_SAMPLES[learning.dataset]) / scenario.topology.nodes
+    trained = learning.steps * learning.batch_size if learning.steps else learning.epochs * samples
+    return trained / samples_per_s
+
+
+def evaluation_s(scenario: Scenario) -> float | None:
+    """Return how long one node measures its model on one core: forward passes only."""
+    learning = scenario.learning
+    if learning.training_time_s and scenario.run.backend == "simulation":
+        return learning.training_time_s * _FORWARD_SHARE
+    if learning.factory != BUILT_IN_LEARNER or learning.device != "cpu":
+        return None
+    samples_per_s = training_samples_per_s(learning.model, _LARGE_BATCH)
+    samples = learning.test_samples or TEST_SAMPLES[learning.dataset]
+    return samples / samples_per_s * _FORWARD_SHARE
+
+
+def default_deadline_s(scenario: Scenario, graph: Topology) -> float:
+    """Return a deadline that only trouble reaches: three times what exchange and the wait for slower nodes take."""
+    expected_s = exchange_s(scenario, traffic_of(scenario, graph))
+    one_s = training_s(scenario)
+    if expected_s is None or one_s is None:
+        return _UNKNOWN_DEADLINE_S
+    # Real nodes share cores, so the last one is done with training when all are.
+    wait_s = one_s * max(1.0, scenario.topology.nodes / cores()) if _is_real(scenario) else one_s
+    return max(_LEAST_DEADLINE_S, _DEADLINE_FACTOR * (expected_s + wait_s))
+
+
+def cores() -> int:
+    """Return how many cores this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def _slowest(messages: int, *, every_s: float, stages: float, mean_s: float) -> float:
+    """Return the mean of the maximum over i of i·every_s plus a sum of `stages` exponential delays of that mean."""
+    last_s = (messages - 1) * every_s
+    if mean_s == 0.0 or stages <= 0.0:
+        return last_s
+    whole = max(1, round(stages))
+    # Far beyond what any of them takes; the integral of 1 − P(all are over by t) from there on is nothing.
+    limit_s = last_s + mean_s * (whole + 10.0 * math.sqrt(whole) + 20.0 + 2.0 * math.log(messages))
+    step_s = limit_s / _STEPS
+    total_s = 0.0
+    for step in range(_STEPS):
+        at_s = (step + 0.5) * step_s
+        all_over = 1.0
+        for message in range(messages - 1, -1, -1):
+            over = _erlang((at_s - message * every_s) / mean_s, whole)
+            all_over *= over
+            if all_over < 1e-9 or over > 1.0 - 1e-12:
+                break
+        total_s += (1.0 - all_over) * step_s
+    return total_s
+
+
+def _erlang(time: float, stages: int) -> float:
+    """Return the probability that so many exponential delays of mean 1 are over."""
+    if time <= 0.0:
+        return 0.0
+    term = total = math.exp(-time)
+    for stage in range(1, stages):
+        term *= time / stage
+        total += term
+    return max(0.0, 1.0 - total)
+
+
+def _link_s(scenario: Scenario, packet_bytes: int) -> float:
+    if _is_real(scenario):
+        return 0.0
+    links = scenario.links
+    wire_s = packet_bytes / links.bandwidth_bytes_per_s if links.bandwidth_bytes_per_s else 0.0
+    return links.latency_s + links.jitter_s + wire_s
+
+
+def _hops(scenario: Scenario, graph: Topology) -> float:
+    mixnet = scenario.mixnet
+    if mixnet.route == "valiant":
+        return 2.0 * _mean_distance(graph)
+    if mixnet.route == "walk_up_to" and mixnet.path_length > 1:
+        return _mean_walk(scenario, graph)
+    return float(mixnet.path_length)
+
+
+def _loop_hops(scenario: Scenario, graph: Topology, routes: RouteStrategy | None) -> float:
+    if scenario.mixnet.route == "valiant":
+        return 2.0 * _mean_distance(graph)
+    return float(max(scenario.mixnet.path_length, 2) if routes is None else routes.hops_max)
+
+
+def _mean_distance(graph: Topology) -> float:
+    nodes = _sample(graph)
+    return sum(sum(graph.distances_from(node)) for node in nodes) / (len(nodes) * (graph.nodes - 1))
+
+
+def _mean_walk(scenario: Scenario, graph: Topology) -> float:
+    """Return the mean length of simple paths of up to K edges, each as likely as the others, over pairs that write."""
+    sets, longest = ExchangeSets(graph, scenario.mixnet), scenario.mixnet.path_length
+    lengths = []
+    for node in _sample(graph)[:4]:
+        counts = _walks(graph, node, longest)
+        for other in sets.of(node):
+            ways = [row.get(other, 0) for row in counts]
+            if sum(ways):
+                lengths.append(sum(hops * many for hops, many in enumerate(ways)) / sum(ways))
+    return sum(lengths) / len(lengths) if lengths else float(longest)
+
+
+def _walks(graph: Topology, start: int, longest: int) -> list[dict[int, int]]:
+    """Return for each length how many walks that do not come back to their start end where: nearly the simple paths."""
+    rows: list[dict[int, int]] = [{start: 1}]
+    for _ in range(longest):
+        row: dict[int, int] = {}
+        for near, ways in rows[-1].items():
+            for far in graph.neighbours(near):
+                if far != start:
+                    row[far] = row.get(far, 0) + ways
+        rows.append(row)
+    return rows
+
+
+def _sample(graph: Topology) -> list[int]:
+    """Return nodes whose mean stands for all: one of a circulant, evenly spread ones of another graph."""
+    if graph.is_circulant:
+        return [0]
+    step = max(1, graph.nodes // _SAMPLED_NODES)
+    return list(range(0, graph.nodes, step))
+
+
+def _is_real(scenario: Scenario) -> bool:
+    return scenario.run.backend != "simulation"
