@@ -1,7 +1,7 @@
 """Who may be linked, where they are, and by which certificate they are known.
 
-An endpoint asks its `PeerBook` how to reach a peer, and whether a dialler holds the certificate of the peer that it says
-it is. It keeps no list of its own, so that what a descriptor teaches counts at once.
+An endpoint asks its `PeerBook` how to reach a peer, and whether a dialler holds the certificate of the peer that it
+says it is. It keeps no list of its own, so that what a descriptor teaches counts at once.
 """
 
 from collections.abc import Callable, Mapping

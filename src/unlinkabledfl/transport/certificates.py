@@ -1,10 +1,11 @@
 """The certificate by which a node is known on its links, and the key behind it.
 
-A link certificate is self-signed and long-lived: no authority vouches for it, a descriptor or an operator's contact
-does, by its fingerprint. Nothing in it is ever interpreted: not its names, not its dates. A node in an experiment gets one
-for the run, a node of a federation keeps one in two files that only its owner can read.
+A link certificate is self-signed: no authority vouches for it, a descriptor or an operator's contact does, by its
+fingerprint. Nothing in it but the key is ever interpreted, not its names, not its dates. A node in an experiment gets
+one for the run; a node of a federation keeps one, in two files.
 
-Invariant: a private key never leaves this module but into QUIC's TLS. Files with keys are made with mode 0600.
+Invariant: a private key is used here and in QUIC's TLS, and nowhere else. A file with a key is made with mode 0600, and
+not read if others can read it.
 """
 
 import hashlib
@@ -94,7 +95,7 @@ class LinkIdentity:
                 key="node.certificate_key",
                 got=str(key_file),
                 takes=f"the Ed25519 key of the certificate in {certificate_file}",
-                hint="the two files belong together; without either a node makes a new pair, and gets a new fingerprint",
+                hint="the two files belong together; a node without both makes a new pair, with a new fingerprint",
             )
         return cls(
             certificate=certificate,

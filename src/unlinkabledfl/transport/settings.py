@@ -27,13 +27,13 @@ class EndpointSettings:
     """How many packets wait for one link while it is being dialled."""
     control_queue_messages: int = 4_096
     """How many control messages wait for one link."""
-    receive_window_bytes: int = 2_097_152
+    receive_window_bytes: int = 1_048_576
     """How much a peer may have under way to us on one link."""
     links_max: int = 512
     """How many links a node has at once, at most."""
     dialled_max: int = 256
     """How many of them it may have dialled on demand; past that, the one unused for longest makes room."""
-    handshakes_max: int = 256
+    handshakes_max: int = 128
     """How many accepted connections may be short of their proof at once."""
     handshakes_per_source: int = 64
     """How many of those may come from one IP address."""
@@ -69,6 +69,12 @@ class EndpointSettings:
                     raise ConfigError(key=f"process.{field.name}", got=value, takes="seconds, more than zero")
             elif field.name != "allow_loopback" and value < 1:
                 raise ConfigError(key=f"process.{field.name}", got=value, takes="a whole number from 1")
+        if self.dial_queue_packets > self.send_window_packets:
+            raise ConfigError(
+                key="process.dial_queue_packets",
+                got=self.dial_queue_packets,
+                takes=f"at most process.send_window_packets, which is {self.send_window_packets}",
+            )
         if self.keep_alive_s >= self.idle_timeout_s:
             raise ConfigError(
                 key="process.keep_alive_s",
