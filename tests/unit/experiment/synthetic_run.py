@@ -134,8 +134,10 @@ def _round(draw: random.Random, *, round_number: int, ceiling: float, slowness: 
     received = expected - refused
     given_up = int(draw.random() < 0.03)
     rtt_s = slowness * draw.gauss(20.0, 0.9)
-    sent = draw.randrange(310, 330)
-    cover = int(sent * draw.gauss(0.71, 0.02))
+    relayed, resent = draw.randrange(300, 330), draw.randrange(3)
+    cover = draw.randrange(190, 230)
+    own = expected + resent + cover
+    sent = own + expected + relayed  # every fragment received is acknowledged by a packet
     return {
         "accuracy": min(1.0, accuracy),
         "loss": 2.3 * 0.7**round_number + abs(draw.gauss(0.0, 0.02)),
@@ -154,16 +156,16 @@ def _round(draw: random.Random, *, round_number: int, ceiling: float, slowness: 
         "fragments_aggregated": received - late,
         "fragments_late": late,
         "fragments_refused": refused,
-        "fragments_resent": draw.randrange(0, 3),
+        "fragments_resent": resent,
         "rtt_s_mean": rtt_s * 1.02,
         "rtt_s_p50": rtt_s,
         "rtt_s_p95": rtt_s * 1.35 + abs(draw.gauss(0.0, 0.8)),
         "candidates_mean": 9.0,
         "candidates_min": 8.0,
         "packets_sent": sent,
-        "packets_relayed": draw.randrange(300, 330),
+        "packets_relayed": relayed,
         "cover_sent": cover,
-        "cover_share": cover / sent,
+        "cover_share": cover / own,
         "bytes_sent": sent * 10_772.0,
         "peers_routable": 31.0,
     }

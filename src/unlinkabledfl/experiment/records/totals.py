@@ -16,15 +16,16 @@ __all__ = ["Totals"]
 
 _SUMMED: Final = {
     "fragments_sent": "sent",
+    "fragments_acknowledged": "acknowledged",
+    "fragments_given_up": "given_up",
+    "fragments_withdrawn": "withdrawn",
+    "fragments_received": "received",
     "fragments_aggregated": "aggregated",
     "fragments_late": "late",
     "fragments_refused": "refused",
-    "fragments_given_up": "given_up",
 }
 _NETWORK: Final = ("packets_sent", "packets_relayed", "cover_sent", "bytes_sent", "fragments_resent")
-_AVERAGED: Final = (
-    "accuracy", "completeness", "round_s", "rtt_s_p50", "rtt_s_p95", "cpu_s", "cover_share", "loss", "pss_mib",
-)  # fmt: skip
+_AVERAGED: Final = ("accuracy", "completeness", "round_s", "rtt_s_p50", "cpu_s")
 _WANTED: Final = frozenset((*_SUMMED, *_NETWORK, *_AVERAGED))
 
 
@@ -54,12 +55,16 @@ class Totals:
         return {key: round(self._sum(name) or 0) for name, key in _SUMMED.items()}
 
     def network(self) -> dict[str, Any]:
-        """Return what the network saw, all nodes and rounds together; the cover share is their mean."""
+        """Return what the network saw, all nodes and rounds together.
+
+        The cover share is that of the packets that began their way at a node, acknowledgements aside.
+        """
         counted: dict[str, Any] = {
             name: None if (total := self._sum(name)) is None else round(total) for name in _NETWORK
         }
-        shares = [share for nodes in self._figures.get("cover_share", {}).values() for share in nodes.values()]
-        counted["cover_share"] = fmean(shares) if shares else None
+        cover, messages = self._sum("cover_sent"), self._sum("fragments_sent")
+        began = (cover or 0.0) + (messages or 0.0) + (self._sum("fragments_resent") or 0.0)
+        counted["cover_share"] = cover / began if cover is not None and messages is not None and began else None
         return counted
 
     def by_node(self, name: str, round_number: int) -> Mapping[int, float]:

@@ -119,7 +119,7 @@ def key_figures(data: RunData) -> list[Tile]:
         tiles.append(Tile(label="Cover", value=PERCENT.text(network["cover_share"]), note=note))
     if network["packets_sent"] is not None:
         relayed = network["packets_relayed"]
-        note = "all nodes" + (f", and {relayed:,} relayed" if relayed is not None else "")
+        note = "by all nodes" + (f", {relayed:,} of them relayed" if relayed is not None else "")
         tiles.append(Tile(label="Packets sent", value=f"{network['packets_sent']:,}", note=note))
     if last and (seconds := data.summary.get("seconds")) and isinstance(seconds, int | float):
         tiles.append(Tile(label="It took", value=_seconds(seconds), note="of real time"))

@@ -196,7 +196,9 @@ def fragments(data: RunData) -> Figure | None:
     missed = ends["late"] + ends["refused"] + ends["given_up"]
     # Beside all that went well, the few that did not could not be seen.
     are_few = 0 < missed < _FEW * received
-    share = f" Of {received:,} received, {PERCENT.text(ends['aggregated'] / received)} were aggregated." if received else ""
+    share = (
+        f" Of {received:,} received, {PERCENT.text(ends['aggregated'] / received)} were aggregated." if received else ""
+    )
     rule = "A received fragment ends once: aggregated, late or refused. A sent one is acknowledged or given up."
     what = Parts(
         name="fragments",
