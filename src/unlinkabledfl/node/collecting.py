@@ -2,13 +2,16 @@
 
     missing --arrives-------------> here
     missing --sender is gone------> spared
-    spared --sender is back-------> missing
+    spared --arrives--------------> here
     here --its round is over------> forgotten
 
 Nobody knows from whom a fragment is. What is known is how many to expect: every partner sends each range once, or,
 where only a share of the ranges is sent, so many fragments. Partners that are gone are spared by number: of each range
 one fewer is waited for. If one of them left after its fragments had come, the round may end one fragment early; the
 same anonymity that hides its sender hides that.
+
+Nothing more comes of a round when a later one is complete already: whoever sends in that one has done with this one.
+So a node that joined late, or lost time, catches up without waiting for what was sent before it came.
 
 Completeness is measured against all partners, gone or not: the plan without churn. Of a range no more count than there
 are partners, so that surplus fragments do not hide missing ones.
@@ -69,11 +72,13 @@ class Collecting:
         return self.received() / self.expected if self.expected else 1.0
 
     def is_complete(self, *, absent: int) -> bool:
-        """Return whether nothing more of this round is to come while so many partners are gone."""
+        """Return whether nothing more of this round is to come while so many partners are not waited for."""
         present = max(0, self._partners - absent)
-        arrived = self._arrived.get(self.round, ())
+        return not present or any(self._has_all_of(arrived, present) for arrived in self._arrived.values())
+
+    def _has_all_of(self, arrived: list[int], present: int) -> bool:
         if self._per_partner == self._ranges:
-            return not present or (bool(arrived) and min(arrived) >= present)
+            return min(arrived) >= present
         return sum(arrived) >= present * self._per_partner
 
     def furthest(self) -> int:

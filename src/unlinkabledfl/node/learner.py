@@ -33,7 +33,10 @@ class Learner(Protocol):
         ...
 
     def train(self, round_number: int) -> Metrics:
-        """Train on the local data as much as one round takes. Equal rounds of equal states give equal results."""
+        """Train on the local data as much as one round takes. Equal rounds of equal states give equal results.
+
+        Rounds are numbered from 1.
+        """
         ...
 
     def evaluate(self) -> Metrics:

@@ -368,6 +368,7 @@ class Participant:
                 self._tell_phase(Phase.TRAIN)
                 self._events.append(TrainRequested(round_number=event.round_number))
             case ExchangeBegins():
+                self._presence.exchange_begins()
                 self._share()
                 self._tell_phase(Phase.EXCHANGE)
             case AggregationDue():
@@ -419,8 +420,8 @@ class Participant:
     def _check_complete(self, now_s: float) -> None:
         if not self._sending.is_settled:
             return
-        gone = self._presence.gone
-        absent = sum(peer in gone for peer in self._exchange.expected_from)
+        is_waited_for = self._presence.is_waited_for
+        absent = sum(not is_waited_for(peer) for peer in self._exchange.expected_from)
         if self._collecting.is_complete(absent=absent):
             self._rounds.complete(now_s=now_s)
 

@@ -18,7 +18,8 @@ A first suspicion is not enough, because missing acknowledgements cast it on eve
 on all of them. The second one in a row, without any sign of life between them, came on probation, where other
 peers have been cleared. Over a graph where a node dials its neighbours only there is nothing quicker.
 
-A partner that the schedule lets join later begins as gone.
+A partner that the schedule lets join later begins as gone. Whoever is gone when an exchange begins is not waited for in
+that exchange, even if it comes back meanwhile: a newcomer takes part in rounds that begin after it has come.
 
 Invariant: a partner is gone only after evidence against it, or by the schedule, and one sign of life makes it present.
 """
@@ -33,17 +34,26 @@ from unlinkabledfl.sphinx import NodeId
 class Presence:
     """What one participant thinks of its partners. The methods return whether a partner went, or came back."""
 
-    __slots__ = ("_doubted", "_gone", "_partners")
+    __slots__ = ("_doubted", "_gone", "_partners", "_spared")
 
     def __init__(self, partners: Iterable[NodeId], *, absent: Iterable[NodeId] = ()) -> None:
         self._partners = frozenset(partners)
         self._doubted: set[NodeId] = set()
         self._gone: set[NodeId] = set(self._partners.intersection(absent))
+        self._spared: frozenset[NodeId] = frozenset()
 
     @property
     def gone(self) -> AbstractSet[NodeId]:
-        """Those who are not waited for."""
+        """Those who are not there now; a live view."""
         return self._gone
+
+    def is_waited_for(self, peer: NodeId) -> bool:
+        """Whether fragments of this partner are still to come in this exchange, as far as we know."""
+        return peer not in self._gone and peer not in self._spared
+
+    def exchange_begins(self) -> None:
+        """Another round's exchange begins."""
+        self._spared = frozenset(self._gone)
 
     def unroutable(self, peer: NodeId, reason: str) -> bool:
         """Routes do not use this peer any more."""
