@@ -43,7 +43,7 @@ def measure_memory(*, workers: int = WORKERS, samples: int = SAMPLES) -> dict[st
             stack.enter_context(LearnerWorker(factory, {"seed": seed, "samples": samples})) for seed in range(workers)
         ]
         ready_s = time.perf_counter() - started_s
-        threads = [threading.Thread(target=learner.train, args=(0,)) for learner in learners]
+        threads = [threading.Thread(target=learner.train, args=(1,)) for learner in learners]
         for thread in threads:
             thread.start()
         during: list[list[float]] = []

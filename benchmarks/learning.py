@@ -125,7 +125,7 @@ def federate(run: Run, settings: "TrainingSettings | None" = None) -> float:
     ]
     topology = circulant(run.nodes, 4)
     groups = [[node, *topology.reach_within(node, HOPS)] for node in range(run.nodes)]
-    for round_number in range(run.rounds):
+    for round_number in range(1, run.rounds + 1):
         for learner in learners:
             learner.train(round_number)
         states = [learner.state() for learner in learners]

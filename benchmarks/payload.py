@@ -119,7 +119,7 @@ def initial_state(model: str) -> State:
 def trained_lenet(dataset: str) -> State:
     """Return LeNet-5 after one epoch."""
     (learner,) = _learners(Run(dataset, "f32", 1, 1, 1))
-    learner.train(0)
+    learner.train(1)
     return dict(learner.state())
 
 
@@ -223,7 +223,7 @@ def federate(run: Run, settings: "TrainingSettings | None" = None) -> float:
     encoders = [exchange.encoder() for _ in learners]
     rng = np.random.default_rng((run.seed, 1))
     topology, rule = circulant(run.nodes, 4), rule_by_name("fragfedavg")
-    for round_number in range(run.rounds):
+    for round_number in range(1, run.rounds + 1):
         for learner in learners:
             learner.train(round_number)
         states = [learner.state() for learner in learners]

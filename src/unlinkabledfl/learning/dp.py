@@ -83,7 +83,7 @@ def train_privately(
         total = torch.zeros((), device=images.device)
         for step in range(steps):
             for group in optimizer.param_groups:
-                group["lr"] = settings.rate_at(round_number + step / steps)
+                group["lr"] = settings.rate_at(round_number - 1 + step / steps)
             chosen = (torch.rand(len(images), generator=generator) < rate).nonzero()[:, 0]
             inputs, labels = images.take(chosen.to(images.device))
             loss = functional.cross_entropy(wrapped(inputs), labels, label_smoothing=settings.label_smoothing)
@@ -102,7 +102,7 @@ def train_privately(
     if not math.isfinite(loss_mean):
         what = f"the loss is {loss_mean}; lower the learning rate or the noise"
         raise LearnerError(f"private training diverged in round {round_number}: {what}")
-    epsilon = epsilon_after(round_number + 1, len(images), settings, privacy)
+    epsilon = epsilon_after(round_number, len(images), settings, privacy)
     return {"loss": loss_mean, "samples": float(samples), "steps": float(steps), "epsilon": epsilon}
 
 

@@ -32,7 +32,7 @@ class Images:
     `name` is how an error calls them: the file or partition that they come from.
     """
 
-    __slots__ = ("_images", "_labels", "_offset", "_scale")
+    __slots__ = ("_images", "_labels", "_offset", "_positions", "_scale")
 
     def __init__(
         self,
@@ -48,6 +48,7 @@ class Images:
         # DLPack, because `from_numpy` warns about read-only arrays, and nothing here writes to them.
         self._images = torch.utils.dlpack.from_dlpack(images).to(device)
         self._labels = torch.from_numpy(np.array(labels, dtype=np.int64)).to(device)
+        self._positions: Tensor | None = None
         self._scale: Tensor | None = None
         self._offset: Tensor | None = None
         if images.dtype == np.uint8:
@@ -81,13 +82,36 @@ class Images:
         """One more than the largest label."""
         return int(self._labels.max()) + 1
 
+    def part(self, positions: NDArray[np.int64], *, labels: NDArray[Any] | None = None, name: str = "part") -> "Images":
+        """Return the images at these positions, sharing their memory, with their own labels or those given."""
+        if len(positions) == 0:
+            raise ConfigError(key=name, got="no images", takes="at least one", hint="is the partition empty?")
+        if int(positions.min()) < 0 or int(positions.max()) >= len(self):
+            takes = f"positions from 0 to {len(self) - 1}"
+            raise ConfigError(key=f"{name}.positions", got=(int(positions.min()), int(positions.max())), takes=takes)
+        if labels is not None:
+            _check_labels(labels, len(positions), name)
+        chosen = torch.from_numpy(np.array(positions, dtype=np.int64)).to(self.device)
+        part = object.__new__(Images)
+        part._images, part._scale, part._offset = self._images, self._scale, self._offset
+        part._positions = chosen if self._positions is None else self._positions.index_select(0, chosen)
+        own = self._labels.index_select(0, chosen)
+        part._labels = own if labels is None else torch.from_numpy(np.array(labels, dtype=np.int64)).to(self.device)
+        return part
+
     def take(self, positions: Tensor) -> tuple[Tensor, Tensor]:
         """Return the images at these positions, ready for a model, and their labels."""
-        return self._ready(self._images.index_select(0, positions)), self._labels.index_select(0, positions)
+        labels = self._labels.index_select(0, positions)
+        if self._positions is not None:
+            positions = self._positions.index_select(0, positions)
+        return self._ready(self._images.index_select(0, positions)), labels
 
     def between(self, start: int, stop: int) -> tuple[Tensor, Tensor]:
         """Return the images of a range, ready for a model, and their labels."""
-        return self._ready(self._images[start:stop]), self._labels[start:stop]
+        labels = self._labels[start:stop]
+        if self._positions is None:
+            return self._ready(self._images[start:stop]), labels
+        return self._ready(self._images.index_select(0, self._positions[start:stop])), labels
 
     def _ready(self, images: Tensor) -> Tensor:
         if self._scale is None or self._offset is None:
@@ -101,15 +125,19 @@ def _check(images: NDArray[Any], labels: NDArray[Any], name: str) -> NDArray[Any
     if images.ndim != _AXES:
         takes = "images as (count, channels, height, width), or (count, height, width) for grey ones"
         raise ConfigError(key=f"{name}.shape", got=images.shape, takes=takes)
-    if labels.shape != images.shape[:1]:
-        raise ConfigError(key=f"{name}.labels", got=labels.shape, takes=f"one label an image: ({images.shape[0]},)")
     if images.shape[0] == 0:
         raise ConfigError(key=name, got="no images", takes="at least one", hint="is the partition empty?")
     if images.dtype not in (np.uint8, np.float32):
         raise ConfigError(key=f"{name}.type", got=str(images.dtype), takes="uint8 or float32")
+    _check_labels(labels, images.shape[0], name)
+    return np.ascontiguousarray(images)
+
+
+def _check_labels(labels: NDArray[Any], count: int, name: str) -> None:
+    if labels.shape != (count,):
+        raise ConfigError(key=f"{name}.labels", got=labels.shape, takes=f"one label an image: ({count},)")
     if labels.dtype.kind not in "iu" or labels.min() < 0:
         raise ConfigError(key=f"{name}.labels", got=str(labels.dtype), takes="whole numbers from 0")
-    return np.ascontiguousarray(images)
 
 
 def channel_statistics(images: NDArray[Any]) -> tuple[PerChannel, PerChannel]:

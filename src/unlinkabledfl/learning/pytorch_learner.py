@@ -7,12 +7,14 @@ Invariant: a failed `train` leaves the model as it was, and every state has the 
 """
 
 from collections.abc import Mapping
+from copy import copy
+from typing import Self
 
 import numpy as np
 import torch
 from torch import nn
 
-from unlinkabledfl.errors import ConfigError, LearnerError
+from unlinkabledfl.errors import ConfigError, LearnerError, LocalProtocolError
 from unlinkabledfl.learning import training
 from unlinkabledfl.learning.dp import PrivacySettings, check_private, train_privately
 from unlinkabledfl.learning.images import Images
@@ -39,10 +41,7 @@ class PyTorchLearner:
         seed: int = 0,
         privacy: PrivacySettings | None = None,
     ) -> None:
-        if train.device != test.device:
-            raise ConfigError(key="learning.device", got=str(test.device), takes=f"the train set's: {train.device}")
-        if train.shape != test.shape:
-            raise ConfigError(key="test.shape", got=test.shape, takes=f"the shape of the train set: {train.shape}")
+        _check_alike(train, test)
         self._model = model.to(train.device)
         self._train = train
         self._test = test
@@ -60,6 +59,14 @@ class PyTorchLearner:
         """The model itself, in place."""
         return self._model
 
+    def with_data(self, train: Images, *, seed: int) -> Self:
+        """Return a learner of the same model, in place, on other data. Whoever calls it next loads its state first."""
+        _check_alike(train, self._test)
+        other = copy(self)
+        other._train = train  # noqa: SLF001 - a copy of this very object
+        other._seed = seed  # noqa: SLF001
+        return other
+
     def state(self) -> State:
         state = self._read()
         if (what := difference(self._first, state)) is not None:
@@ -74,6 +81,8 @@ class PyTorchLearner:
         self._write(state)
 
     def train(self, round_number: int) -> Mapping[str, float]:
+        if round_number < 1:
+            raise LocalProtocolError(f"rounds are numbered from 1, and this is round {round_number}")
         before = self._read()
         generator = torch.Generator().manual_seed(_mix(self._seed, round_number))
         devices = [self._train.device] if self._train.device.type == "cuda" else []
@@ -123,6 +132,13 @@ class PyTorchLearner:
         if outputs.ndim != 2 or outputs.shape[1] < classes:  # noqa: PLR2004 - batch and scores
             takes = f"one score for each of {classes} classes"
             raise ConfigError(key="model.outputs", got=tuple(outputs.shape[1:]), takes=takes)
+
+
+def _check_alike(train: Images, test: Images) -> None:
+    if train.device != test.device:
+        raise ConfigError(key="learning.device", got=str(test.device), takes=f"the train set's: {train.device}")
+    if train.shape != test.shape:
+        raise ConfigError(key="test.shape", got=test.shape, takes=f"the shape of the train set: {train.shape}")
 
 
 def _mix(seed: int, round_number: int) -> int:

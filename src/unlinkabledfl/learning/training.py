@@ -60,8 +60,8 @@ def train(
 ) -> dict[str, float]:
     """Train the model in place for one round; return the mean loss, and how many samples and steps it took.
 
-    Order and augmentation come from the generator, which lives on the CPU whatever the device. Dropout draws from
-    PyTorch's own.
+    Rounds are numbered from 1. Order and augmentation come from the generator, which lives on the CPU whatever the
+    device. Dropout draws from PyTorch's own.
     """
     model.train()
     optimizer = make_optimizer(model, settings)
@@ -69,7 +69,7 @@ def train(
     samples = 0
     steps = 0
     for progress, positions in _batches(len(images), settings, generator):
-        rate = settings.rate_at(round_number + progress)
+        rate = settings.rate_at(round_number - 1 + progress)
         for group in optimizer.param_groups:
             group["lr"] = rate
         inputs, labels = images.take(positions.to(images.device))

@@ -137,6 +137,7 @@ def test_only_the_wanted_members_leave_an_archive(tmp_path: Path) -> None:
         (tar_of({"package/y": bytes(5_000)})[:-40], "it cannot be unpacked"),
         (b"no archive", "it cannot be unpacked"),
     ],
+    ids=["another member", "cut off", "no archive"],
 )
 def test_an_archive_without_what_is_wanted_is_refused(tmp_path: Path, content: bytes, problem: str) -> None:
     (tmp_path / "a.tgz").write_bytes(content)

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from tests.unit.learning.samples import CLASSES, lenet_learner, squares
-from unlinkabledfl.errors import ConfigError, LearnerError
+from unlinkabledfl.errors import ConfigError, LearnerError, LocalProtocolError
 from unlinkabledfl.learning.images import Images
 from unlinkabledfl.learning.models import build_model
 from unlinkabledfl.learning.pytorch_learner import PyTorchLearner
@@ -20,7 +20,7 @@ def equal(one: State, other: State) -> bool:
 
 def test_equal_seeds_give_equal_rounds_and_other_seeds_or_rounds_do_not() -> None:
     states = []
-    for seed, round_number in ((7, 0), (7, 0), (8, 0), (7, 1)):
+    for seed, round_number in ((7, 1), (7, 1), (8, 1), (7, 2)):
         learner: Learner = lenet_learner(seed=seed)
         learner.train(round_number)
         states.append(learner.state())
@@ -32,12 +32,12 @@ def test_equal_seeds_give_equal_rounds_and_other_seeds_or_rounds_do_not() -> Non
 
 def test_a_state_loaded_into_another_learner_makes_it_go_on_exactly_alike() -> None:
     one = lenet_learner()
-    one.train(0)
+    one.train(1)
     other = lenet_learner()
     other.load(one.state())
 
     assert one.evaluate() == other.evaluate()
-    assert one.train(1) == other.train(1)
+    assert one.train(2) == other.train(2)
     assert equal(one.state(), other.state())
 
 
@@ -46,7 +46,7 @@ def test_a_state_does_not_change_when_training_goes_on() -> None:
     state = learner.state()
     kept = {name: array.copy() for name, array in state.items()}
 
-    learner.train(0)
+    learner.train(1)
 
     assert equal(state, kept)
     assert not equal(learner.state(), kept)
@@ -58,7 +58,7 @@ def test_batch_statistics_and_counters_are_part_of_the_state_and_dropout_is_repr
     def trained() -> State:
         model = build_model("mobilenet_v2", (1, 28, 28), CLASSES, seed=1)
         learner = PyTorchLearner(model, images, images, settings=TrainingSettings(batch_size=4), seed=3)
-        learner.train(0)
+        learner.train(1)
         return learner.state()
 
     state = trained()
@@ -75,7 +75,7 @@ def test_training_leaves_the_global_generator_alone() -> None:
     expected = torch.rand(1)
     torch.manual_seed(11)
 
-    learner.train(0)
+    learner.train(1)
 
     assert torch.equal(torch.rand(1), expected)
 
@@ -85,9 +85,14 @@ def test_a_round_that_diverges_leaves_the_model_as_it_was() -> None:
     before = learner.state()
 
     with pytest.raises(LearnerError, match="diverged"):
-        learner.train(0)
+        learner.train(1)
 
     assert equal(learner.state(), before)
+
+
+def test_rounds_are_numbered_from_one() -> None:
+    with pytest.raises(LocalProtocolError, match="from 1"):
+        lenet_learner().train(0)
 
 
 def reshaped(state: State) -> State:
@@ -136,7 +141,7 @@ def test_a_model_whose_state_changes_shape_is_an_error_that_names_the_layer() ->
     learner = PyTorchLearner(Growing(), images, images)
 
     with pytest.raises(ConfigError, match="history") as caught:
-        learner.train(0)
+        learner.train(1)
 
     assert caught.value.key == "model.history"
 

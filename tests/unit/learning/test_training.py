@@ -32,7 +32,7 @@ def generator() -> torch.Generator:
 def test_lenet_learns_where_the_square_is(settings: TrainingSettings, device: str) -> None:
     model = build_model("lenet5", (1, 28, 28), CLASSES, seed=1).to(device)
 
-    training.train(model, Images(*squares(320, seed=2), device=device), settings, round_number=0, generator=generator())
+    training.train(model, Images(*squares(320, seed=2), device=device), settings, round_number=1, generator=generator())
 
     assert training.evaluate(model, Images(*squares(100, seed=3), device=device))["accuracy"] > 0.95
 
@@ -46,7 +46,7 @@ def test_a_round_stops_after_its_epochs_or_steps(stop: Epochs | Steps, samples: 
     settings = TrainingSettings(stop=stop, batch_size=16)
 
     metrics = training.train(
-        build_model("lenet5", (1, 28, 28), CLASSES, seed=1), images, settings, round_number=0, generator=generator()
+        build_model("lenet5", (1, 28, 28), CLASSES, seed=1), images, settings, round_number=1, generator=generator()
     )
 
     assert (metrics["samples"], metrics["steps"]) == (samples, steps)
@@ -59,7 +59,7 @@ def test_a_round_of_some_seconds_stops_soon_after_them() -> None:
         build_model("lenet5", (1, 28, 28), CLASSES, seed=1),
         Images(*squares(50, seed=2)),
         TrainingSettings(stop=Seconds(0.05)),
-        round_number=0,
+        round_number=1,
         generator=generator(),
     )
 
@@ -93,12 +93,12 @@ def test_the_rate_rises_while_it_warms_up() -> None:
 def test_training_that_diverges_is_an_error_that_says_so() -> None:
     settings = TrainingSettings(learning_rate=1e6, stop=Steps(20))
 
-    with pytest.raises(LearnerError, match="diverged in round 4"):
+    with pytest.raises(LearnerError, match="diverged in round 5"):
         training.train(
             build_model("lenet5", (1, 28, 28), CLASSES, seed=1),
             Images(*squares(64, seed=2)),
             settings,
-            round_number=4,
+            round_number=5,
             generator=generator(),
         )
 
