@@ -3,8 +3,8 @@
 An exchange sends M messages a node: the fragments that it sends of its model, to each partner. With H hops to a
 destination:
 
-- `poisson`: message i leaves at about i/λ and its acknowledgement is back after 2H − 1 exponential delays, so the
-  exchange is over at the maximum of M such times, whose mean is computed.
+- `poisson`: message i leaves at about i/λ, on the slowest of all partners a little later, and its acknowledgement is
+  back after 2H − 1 exponential delays; the exchange is over at the maximum of M such times, whose mean is computed.
 - `outbox`: a message and its acknowledgement pass 2H mixers. A stage is about normal with the mean and variance of the
   delay law, and the exchange ends with the slowest message; nor can it end before the 2H·M slots that the messages take
   on one node have passed.
@@ -111,7 +111,10 @@ def exchange_s(scenario: Scenario, traffic: Traffic) -> float | None:
             wire_s = 0.0 if _is_real(scenario) or not bandwidth else traffic.geometry.packet_bytes / bandwidth
             return links_s + messages * wire_s
         case "poisson":
-            tick_s = 1.0 / mixnet.emission_rate_per_s
+            # A round is complete when the slowest partner's stream has passed, too: streams end apart.
+            streams = traffic.partners + 1.0
+            last_tick_s = messages + math.sqrt(messages) * inverse_normal(streams / (streams + 1.0))
+            tick_s = (1.0 + last_tick_s) / messages / mixnet.emission_rate_per_s
             slowest_s = _slowest(round(messages), every_s=tick_s, stages=2.0 * hops - 1.0, mean_s=mixnet.delay_mean_s)
             return tick_s + slowest_s + links_s
         case "outbox":
@@ -121,6 +124,13 @@ def exchange_s(scenario: Scenario, traffic: Traffic) -> float | None:
             longest_s = stages * 2.0 * mixnet.outbox_size * mixnet.delay_mean_s
             slowest_s = min(stages * law.stage_mean_s + spread_s, longest_s)
             return max(slowest_s, stages * messages * mixnet.delay_mean_s + law.stage_mean_s) + links_s
+
+
+def round_trip_s(scenario: Scenario, traffic: Traffic) -> float:
+    """Return the mean time from a packet's departure until its acknowledgement is back."""
+    law = make_delay_law(mixer_settings(scenario.mixnet))
+    stages = 2.0 * traffic.hops - 1.0
+    return stages * law.stage_mean_s + 2.0 * traffic.hops * _link_s(scenario, traffic.geometry.packet_bytes)
 
 
 def packets_per_s(scenario: Scenario, traffic: Traffic) -> float:
@@ -167,8 +177,12 @@ def default_deadline_s(scenario: Scenario, graph: Topology) -> float:
     if expected_s is None or one_s is None:
         return _UNKNOWN_DEADLINE_S
     # Real nodes share cores, so the last one is done with training when all are.
-    wait_s = one_s * max(1.0, scenario.topology.nodes / cores()) if _is_real(scenario) else one_s
-    return max(_LEAST_DEADLINE_S, _DEADLINE_FACTOR * (expected_s + wait_s))
+    return max(_LEAST_DEADLINE_S, _DEADLINE_FACTOR * (expected_s + one_s * cpu_share(scenario)))
+
+
+def cpu_share(scenario: Scenario) -> float:
+    """Return by what computing takes longer because nodes share this machine's cores; 1 where clocks are virtual."""
+    return max(1.0, scenario.topology.nodes / cores()) if _is_real(scenario) else 1.0
 
 
 def cores() -> int:
