@@ -37,6 +37,10 @@ class Forked:
         self.ended: asyncio.Future[int | None] = asyncio.get_running_loop().create_future()
         self.process_id = 0
 
+    def has_ended(self, process_id: int, code: int | None) -> None:
+        assert process_id == self.process_id
+        self.ended.set_result(code)
+
     async def read(self) -> bytes:
         return await asyncio.get_running_loop().sock_recv(self.connection, 65_536)
 
@@ -51,7 +55,7 @@ async def fork(server: ForkServer, main: str, **options: object) -> Forked:
     request = ForkRequest(main=f"{MAINS}:{main}", name="a test", **options)  # type: ignore[arg-type]
     with forked.theirs:
         try:
-            forked.process_id = await server.fork(request, forked.theirs, on_exit=forked.ended.set_result)
+            forked.process_id = await server.fork(request, forked.theirs, on_exit=forked.has_ended)
         except OSError:
             forked.connection.close()
             raise

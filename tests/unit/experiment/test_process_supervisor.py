@@ -8,6 +8,7 @@ from unlinkabledfl.experiment.backends.process.supervisor import (
     RunOver,
     SendBegin,
     SendContacts,
+    SendLost,
     SendStop,
     Supervisor,
     SupervisorEvent,
@@ -104,6 +105,19 @@ def test_a_node_that_is_not_up_in_time_is_ended_and_the_others_go_on() -> None:
     assert drain(supervisor) == [NodeLost(node=2, reason="was not up after 100 s (was killed by SIGKILL)")]
 
 
+def test_nobody_waits_for_a_link_to_a_node_that_died_before_it_was_linked() -> None:
+    supervisor = linking(4)
+    supervisor.node_ready(0, now_s=2.0)
+    drain(supervisor)
+
+    supervisor.node_ended(3, how="was killed by SIGKILL", now_s=3.0)
+
+    assert drain(supervisor) == [
+        NodeLost(node=3, reason="was killed by SIGKILL"),
+        SendLost(nodes=(1, 2), lost=3),
+    ]
+
+
 def test_those_who_are_linked_do_not_wait_for_ever_for_those_who_are_not() -> None:
     supervisor = linking(3)
     supervisor.node_ready(0, now_s=2.0)
@@ -133,7 +147,11 @@ def test_the_run_fails_when_fewer_than_two_nodes_are_left() -> None:
 
     assert drain(supervisor)[2:] == [
         SendStop(nodes=(0,)),
-        RunOver(status=Status.FAILED, reason="2 of 3 nodes have ended, and it takes 2 to go on"),
+        RunOver(
+            status=Status.FAILED,
+            reason="2 of 3 nodes have ended, and it takes 2 to go on;"
+            " the last words were of node 2: was killed by SIGKILL",
+        ),
     ]
 
 
@@ -144,7 +162,8 @@ def test_a_run_in_which_no_node_could_be_started_is_over_at_once() -> None:
     supervisor.start(now_s=0.0)
 
     assert drain(supervisor)[-1] == RunOver(
-        status=Status.FAILED, reason="2 of 2 nodes have ended, and it takes 2 to go on"
+        status=Status.FAILED,
+        reason="2 of 2 nodes have ended, and it takes 2 to go on; the last words were of node 1: could not be started",
     )
 
 
@@ -160,7 +179,7 @@ def test_a_node_that_leaves_by_schedule_is_stopped_and_is_not_lost() -> None:
 def test_a_node_that_joins_later_is_introduced_when_the_round_before_is_over() -> None:
     supervisor = linking(3, joins={2: 3})
     addresses = {0: "host:0", 1: "host:1", 2: "host:2"}
-    assert drain(supervisor) == [SendContacts(nodes=(0, 1), addresses=addresses)]
+    assert drain(supervisor) == [SendContacts(nodes=(0, 1), addresses={0: "host:0", 1: "host:1"})]
     supervisor.node_ready(0, now_s=2.0)
     supervisor.node_ready(1, now_s=2.0)
     assert drain(supervisor) == [SendBegin(nodes=(0, 1))]

@@ -77,6 +77,10 @@ class Channel:
             raise ControlError("no_file", "a message that hands over a file came without one")
         return self._files.popleft()
 
+    def read_rest(self) -> None:
+        """Take in what has arrived already: the last words of a process that has just ended."""
+        self._read()
+
     def close(self) -> None:
         """Close this end, once what the pipe takes at once has been sent."""
         if self._open:

@@ -45,8 +45,9 @@ class ForkRequest:
     """An open file for what it prints; none: where the launcher prints."""
 
 
-OnExit = Callable[[int | None], None]
-"""Told how a process ended: its exit code, negative for a signal; none if nobody knows."""
+OnExit = Callable[[int, int | None], None]
+"""Told which process ended, and its exit code, negative for a signal; none if nobody knows. It may come before `fork`
+has returned to whoever waits for it."""
 
 
 class ForkServer:
@@ -112,6 +113,10 @@ class ForkServer:
         socket.send_fds(self._control, [json.dumps(message).encode()], files)
         return await answer
 
+    def is_alive(self, process_id: int) -> bool:
+        """Whether one of its processes has not ended, as far as is known here."""
+        return process_id in self._alive
+
     def signal(self, process_id: int, number: signal.Signals) -> None:
         """Send a signal to one of its processes; nothing happens if that has ended."""
         if self._control is not None and process_id in self._alive:
@@ -156,7 +161,7 @@ class ForkServer:
             if not answer.done():
                 answer.set_exception(OSError(message["reason"]))
         elif "exited" in message:
-            self._alive.pop(message["exited"])(message["code"])
+            self._alive.pop(message["exited"])(message["exited"], message["code"])
         elif self._ready is not None and not self._ready.done():
             if (problem := message["problem"]) is None:
                 self._ready.set_result(message["process_id"])
@@ -177,7 +182,6 @@ class ForkServer:
         for answer in waiting:
             if not answer.done():
                 answer.set_exception(OSError("the forkserver has ended"))
-        alive = list(self._alive.values())
-        self._alive.clear()
-        for on_exit in alive:
-            on_exit(None)
+        alive, self._alive = self._alive, {}
+        for process_id, on_exit in alive.items():
+            on_exit(process_id, None)

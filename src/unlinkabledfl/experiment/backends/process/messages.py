@@ -18,9 +18,9 @@ from unlinkabledfl.errors import ControlError
 
 __all__ = [
     "FRAME_BYTES_MAX", "Begin", "Bound", "Configure", "Contacts", "Failed", "Finished", "FrameReader", "FromNode",
-    "GaugesReport", "LearnerEnded", "LearnerRefused", "LearnerStarted", "LearnerWanted", "Note", "PhaseReport", "Ready",
-    "RoundReport", "Stop", "Stopped", "ToNode", "TurnGranted", "TurnReturned", "TurnWanted", "frame", "parse_from_node",
-    "parse_to_node",
+    "GaugesReport", "LearnerEnded", "LearnerRefused", "LearnerStarted", "LearnerWanted", "Lost", "Note", "PhaseReport",
+    "Ready", "RoundReport", "Stop", "Stopped", "ToNode", "TurnGranted", "TurnReturned", "TurnWanted", "frame",
+    "parse_from_node", "parse_to_node",
 ]  # fmt: skip
 
 FRAME_BYTES_MAX: Final = 16 * 1024 * 1024
@@ -45,13 +45,26 @@ class Configure(_Message):
 
     say: Literal["configure"] = "configure"
     config: str = Field(repr=False)
+    checkpoint: str = ""
+    """Where the node keeps its last model; empty: nowhere."""
+    resumes: bool = False
+    """Whether it goes on with the model that lies there."""
+    first_round: int = 1
+    """Where the run begins, or goes on."""
 
 
 class Contacts(_Message):
-    """Where nodes listen, by id: the addresses of those that this node was configured to know."""
+    """Where those listen that take part now, by id; this node is one of them."""
 
     say: Literal["contacts"] = "contacts"
     addresses: dict[_Name, _Name] = Field(max_length=100_000)
+
+
+class Lost(_Message):
+    """This node has ended before the first round: do not wait for it."""
+
+    say: Literal["lost"] = "lost"
+    node_id: _Name
 
 
 class Begin(_Message):
@@ -95,7 +108,7 @@ class Stop(_Message):
 
 
 ToNode: TypeAlias = Annotated[
-    Configure | Contacts | Begin | LearnerStarted | LearnerRefused | LearnerEnded | TurnGranted | Stop,
+    Configure | Contacts | Lost | Begin | LearnerStarted | LearnerRefused | LearnerEnded | TurnGranted | Stop,
     Field(discriminator="say"),
 ]
 
@@ -114,7 +127,7 @@ class Ready(_Message):
 
     say: Literal["ready"] = "ready"
     links: int
-    missing: tuple[_Name, ...] = Field((), strict=False, max_length=100_000)
+    missing: tuple[_Name, ...] = Field(strict=False, max_length=100_000)
 
 
 class LearnerWanted(_Message):

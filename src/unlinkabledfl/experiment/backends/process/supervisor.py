@@ -10,7 +10,7 @@
     running --a node says nothing for long-----> EndNode, running
     running --all have finished----------------> SendStop, stopping
     starting --a node ends---------------------> NodeLost, starting
-    linking --a node ends----------------------> NodeLost, linking
+    linking --a node ends----------------------> NodeLost, SendLost, linking
     running --a node ends----------------------> NodeLost, running
     starting --fewer than two are left---------> SendStop, stopping
     linking --fewer than two are left----------> SendStop, stopping
@@ -37,8 +37,8 @@ from unlinkabledfl.errors import LocalProtocolError
 from unlinkabledfl.experiment.records import Status
 
 __all__ = [
-    "EndNode", "NodeLost", "RunOver", "SendBegin", "SendContacts", "SendStop", "Supervisor", "SupervisorEvent",
-    "SupervisorSettings",
+    "EndNode", "NodeLost", "RunOver", "SendBegin", "SendContacts", "SendLost", "SendStop", "Supervisor",
+    "SupervisorEvent", "SupervisorSettings",
 ]  # fmt: skip
 
 _LEAST_NODES = 2
@@ -58,10 +58,18 @@ class SupervisorSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SendContacts:
-    """Tell these nodes where all nodes listen."""
+    """Tell these nodes where all listen that take part now, themselves included."""
 
     nodes: tuple[int, ...]
     addresses: Mapping[int, str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SendLost:
+    """Tell these nodes not to wait for a link to that one."""
+
+    nodes: tuple[int, ...]
+    lost: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,7 +109,7 @@ class RunOver:
     reason: str = ""
 
 
-SupervisorEvent: TypeAlias = SendContacts | SendBegin | SendStop | EndNode | NodeLost | RunOver
+SupervisorEvent: TypeAlias = SendContacts | SendLost | SendBegin | SendStop | EndNode | NodeLost | RunOver
 
 
 class _Stage(IntEnum):
@@ -142,7 +150,17 @@ class _Node:
 class Supervisor:
     """The state of a run. `joins` names the nodes that come with a later round than the first."""
 
-    __slots__ = ("_events", "_nodes", "_phase", "_reason", "_settings", "_started", "_status", "_timer_s")
+    __slots__ = (
+        "_events",
+        "_last_words",
+        "_nodes",
+        "_phase",
+        "_reason",
+        "_settings",
+        "_started",
+        "_status",
+        "_timer_s",
+    )
 
     def __init__(self, *, nodes: int, settings: SupervisorSettings, joins: Mapping[int, int] | None = None) -> None:
         self._settings = settings
@@ -153,6 +171,7 @@ class Supervisor:
         self._timer_s: float | None = None
         self._status = Status.FINISHED
         self._reason = ""
+        self._last_words = ""
 
     @property
     def alive(self) -> tuple[int, ...]:
@@ -220,11 +239,15 @@ class Supervisor:
         node = self._nodes[index]
         if node.stage is _Stage.ENDED:
             raise LocalProtocolError(f"node {index} has ended already")
-        lost = node.stage is not _Stage.STOPPING
+        lost, was_introduced = node.stage is not _Stage.STOPPING, node.stage >= _Stage.INTRODUCED
         node.stage = _Stage.ENDED
         if lost:
             reason = f"{node.failure} ({how})" if node.failure else how
             self._events.append(NodeLost(node=index, reason=reason))
+            self._last_words = f"node {index}: {reason}"
+            if self._phase is _Phase.LINKING and was_introduced:
+                waiting = self._where(lambda other: other.stage is _Stage.INTRODUCED)
+                self._events.append(SendLost(nodes=waiting, lost=index))
             self._check_enough(now_s)
         self._step(now_s)
 
@@ -301,7 +324,8 @@ class Supervisor:
         for index in indices:
             self._nodes[index].stage = _Stage.INTRODUCED
             self._nodes[index].heard_at_s = now_s
-        addresses = {index: self._nodes[index].address for index in self.alive if self._nodes[index].address}
+        there = self._where(lambda node: _Stage.INTRODUCED <= node.stage < _Stage.STOPPING)
+        addresses = {index: self._nodes[index].address for index in there}
         self._events.append(SendContacts(nodes=indices, addresses=addresses))
 
     def _begin(self, indices: tuple[int, ...]) -> None:
@@ -325,12 +349,9 @@ class Supervisor:
     def _check_enough(self, now_s: float) -> None:
         left = len(self.alive)
         if self._started and left < _LEAST_NODES:
-            lost = len(self._nodes) - left
-            self.stop(
-                status=Status.FAILED,
-                reason=f"{lost} of {len(self._nodes)} nodes have ended, and it takes {_LEAST_NODES} to go on",
-                now_s=now_s,
-            )
+            ended = f"{len(self._nodes) - left} of {len(self._nodes)} nodes have ended"
+            reason = f"{ended}, and it takes {_LEAST_NODES} to go on; the last words were of {self._last_words}"
+            self.stop(status=Status.FAILED, reason=reason, now_s=now_s)
 
     # -- who ----------------------------------------------------------------------------------------------------
 

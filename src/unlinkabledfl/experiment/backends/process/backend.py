@@ -1,0 +1,64 @@
+"""The real world as a backend: a plan of the scenario, and a launcher that runs it on this host."""
+
+import asyncio
+from typing import Final
+
+from unlinkabledfl.experiment.backends.process.launcher import Launcher, NodeLaunch
+from unlinkabledfl.experiment.backends.process.lifeline import available_cores
+from unlinkabledfl.experiment.backends.process.messages import Configure
+from unlinkabledfl.experiment.backends.process.supervisor import SupervisorSettings
+from unlinkabledfl.experiment.backends.protocol import Job
+from unlinkabledfl.experiment.planning import ExperimentPlan, local_hosting, plan_experiment
+from unlinkabledfl.experiment.records import EventKind
+from unlinkabledfl.experiment.records.checkpoints import checkpoint_path
+
+__all__ = ["ProcessBackend", "node_launches"]
+
+_STOP_S: Final = 5.0
+_STOP_S_PER_NODE: Final = 0.05
+
+
+class ProcessBackend:
+    """Real nodes, a mix process and a learner process each, over loopback or the address that the scenario names."""
+
+    def run(self, job: Job) -> None:
+        """Run all rounds, and return when the last process has ended."""
+        scenario = job.scenario
+        plan = plan_experiment(scenario, hosting=local_hosting(scenario))
+        for node in plan.attackers:
+            job.recorder.event(time_s=0.0, node=node, kind=EventKind.ATTACK, text=scenario.attack.kind)
+        launcher = Launcher(
+            node_launches(plan, job),
+            recorder=job.recorder,
+            settings=SupervisorSettings(
+                start_timeout_s=scenario.process.start_timeout_s,
+                # A hundred nodes on two cores cannot all close within the time that one takes.
+                stop_timeout_s=_STOP_S + _STOP_S_PER_NODE * plan.nodes,
+            ),
+            turns=scenario.process.workers or len(available_cores()),
+        )
+        asyncio.run(launcher.run())
+
+
+def node_launches(plan: ExperimentPlan, job: Job) -> list[NodeLaunch]:
+    """Return what each node is started with."""
+    cores = sorted(available_cores())
+    pins = plan.scenario.process.pin
+    launches = []
+    for index, config in enumerate(plan):
+        checkpoint = checkpoint_path(job.directory.path / "checkpoints", index).absolute()
+        launches.append(
+            NodeLaunch(
+                node_id=config.node_id,
+                configure=Configure(
+                    config=config.to_json().decode(),
+                    checkpoint=str(checkpoint),
+                    resumes=index in job.checkpoints,
+                    first_round=job.first_round,
+                ),
+                log=job.directory.log_path(index),
+                first_round=config.schedule.first_round if config.schedule.first_round > job.first_round else 1,
+                core=cores[index % len(cores)] if pins else None,
+            )
+        )
+    return launches
