@@ -108,7 +108,8 @@ class NodeDriver:
     """One participant on its endpoint. `run` opens the endpoint, links, emits, learns, and returns when it is over.
 
     Once all of `wanted` have been linked, or after `patience_s`, it is `ready`. The first round begins then, or, if not
-    `begin_when_ready`, at `begin`. `on_event` sees all that the node tells, except what it sends.
+    `begin_when_ready`, at `begin`. `on_event` sees all that the node tells, except what it sends; `on_link` which links
+    come and go.
     """
 
     def __init__(  # noqa: PLR0913 -- what it drives, and whom it tells
@@ -120,6 +121,7 @@ class NodeDriver:
         wanted: Sequence[NodeId] = (),
         on_event: Callable[[DrivenEvent, float], None] | None = None,
         on_ready: Callable[[], None] | None = None,
+        on_link: Callable[[NodeId, bool], None] | None = None,
         begin_when_ready: bool = True,
         patience_s: float = _PATIENCE_S,
         clock: Callable[[], float] | None = None,
@@ -133,6 +135,7 @@ class NodeDriver:
         self._missing = set(wanted)
         self._on_event = on_event
         self._on_ready = on_ready
+        self._on_link = on_link
         self._begin_when_ready = begin_when_ready
         self._has_begun = False
         self._is_stopped = False
@@ -222,11 +225,15 @@ class NodeDriver:
             self._missing.discard(peer)
             if not self._missing:
                 self._become_ready()
+        if taken and self._on_link is not None:
+            self._on_link(peer, True)
         return taken
 
     def link_down(self, peer: NodeId) -> None:
         """There is none any more."""
         self._step(lambda now_s: self._node.link_down(peer, now_s=now_s))
+        if self._on_link is not None:
+            self._on_link(peer, False)
 
     def dial_failed(self, peer: NodeId) -> None:
         """The peer does not answer."""
