@@ -21,7 +21,7 @@ the model that it had.
 """
 
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import assert_never
 
 import numpy as np
@@ -203,6 +203,11 @@ class Participant:
     def receive_packet(self, packet: Opaque, *, from_peer: NodeId, now_s: float) -> None:
         """A neighbour handed us a packet."""
         self.mix.receive_packet(packet, from_peer=from_peer, now_s=now_s)
+        self._settle(now_s)
+
+    def receive_packets(self, packets: Sequence[tuple[NodeId, Opaque]], *, now_s: float) -> None:
+        """Several packets, each with the neighbour that handed it over: as one after the other, for less work."""
+        self.mix.receive_packets(packets, now_s=now_s)
         self._settle(now_s)
 
     def receive_control(self, data: bytes, *, from_peer: NodeId, now_s: float) -> None:

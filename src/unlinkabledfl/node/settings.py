@@ -8,7 +8,7 @@ from enum import StrEnum
 from math import inf, isfinite
 
 from unlinkabledfl.errors import ConfigError
-from unlinkabledfl.fragments import DEFAULT_BOUND, Policy, Rule, Staleness, rule_by_name
+from unlinkabledfl.fragments import DEFAULT_BOUND, Policy, Rule, Staleness, codecs, rule_by_name, selection
 from unlinkabledfl.fragments.codecs import FIT_BITS, Codec, codec_by_name
 from unlinkabledfl.fragments.framing import MAX_ROUND
 from unlinkabledfl.fragments.pool import MAX_PER_RANGE
@@ -98,6 +98,10 @@ class PayloadSettings:
 
     def __post_init__(self) -> None:
         """Refuse what cannot work, naming the key."""
+        if self.codec not in codecs.NAMES:
+            raise ConfigError(key="payload.codec", got=self.codec, takes=", ".join(codecs.NAMES))
+        if self.selection not in selection.NAMES:
+            raise ConfigError(key="payload.selection", got=self.selection, takes=", ".join(selection.NAMES))
         self.make_codec()
         if not 0.0 < self.ratio <= 1.0:
             raise ConfigError(key="payload.ratio", got=self.ratio, takes="a share above 0, up to 1")
@@ -132,7 +136,8 @@ class AggregationSettings:
         _check_whole("aggregation.staleness_window", self.staleness_window, least=0)
         _check_whole("aggregation.max_per_range", self.max_per_range, least=1)
         self.make_staleness()
-        if self.staleness is Policy.WEIGHT and not self.make_rule().weighs:
+        weighs = self.make_rule().weighs
+        if self.staleness is Policy.WEIGHT and not weighs:
             raise ConfigError(
                 key="aggregation.staleness",
                 got="weight",
