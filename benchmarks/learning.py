@@ -6,30 +6,39 @@ over all nodes of the aggregated model after the last round, on the whole test s
 partition and the order of the samples.
 
 Runs are spread over the cores, one run a process and one thread a run. Datasets come from `unlinkabledfl data get`.
+`--datasets`, `--sizes` and `--seeds` cut the work; `--keep FILE` writes every finished run to a file, and the next call
+goes on from there.
 """
 
+import json
 import multiprocessing
 import os
 import time
 from collections.abc import Sequence
-from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from dataclasses import asdict
 from math import sqrt
+from pathlib import Path
 from statistics import mean, stdev
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from benchmarks.environment import describe
+from benchmarks.kept_runs import KeptRuns
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
+    from unlinkabledfl.learning.many import SharedModelLearners
     from unlinkabledfl.learning.settings import TrainingSettings
+    from unlinkabledfl.node.learner import State
 
 DATASETS = ("mnist", "fashion-mnist", "cifar10")
 SIZES = (16, 100)
 SEEDS = 3
 ROUNDS = 10
+DEGREE = 4
 HOPS = 2
 ALPHA = 10.0
 BARS = {
@@ -62,19 +71,19 @@ class Run(NamedTuple):
 
 
 def measure(
-    *, datasets: Sequence[str] = DATASETS, sizes: Sequence[int] = SIZES, seeds: int = SEEDS, memory: bool = True
+    *,
+    datasets: Sequence[str] = DATASETS,
+    sizes: Sequence[int] = SIZES,
+    seeds: int = SEEDS,
+    keep: Path | None = None,
+    memory: bool = True,
 ) -> dict[str, Any]:
-    """Run every federation, the long ones first, and return the document."""
+    """Run every federation that `keep` does not hold yet, the long ones first, and return the document."""
     from benchmarks.learner_memory import measure_memory
-    from unlinkabledfl.learning.worker import PRELOAD
 
     started_s = time.perf_counter()
     runs = [Run(dataset, nodes, seed) for nodes in sizes for dataset in reversed(datasets) for seed in range(seeds)]
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-    context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(list(PRELOAD))
-    with ProcessPoolExecutor(min(cores or 1, len(runs)), mp_context=context) as pool:
-        found = dict(zip(runs, pool.map(federate, runs), strict=True))
+    found = _results(runs, KeptRuns(keep))
     accuracy = {
         dataset: {
             str(nodes): _summary([found[run] for run in runs if (run.dataset, run.nodes) == (dataset, nodes)])
@@ -84,11 +93,52 @@ def measure(
     }
     return {
         "accuracy": accuracy,
+        "recipes": {dataset: _as_json(recipe(dataset)) for dataset in datasets},
         "rounds": ROUNDS,
         "memory": measure_memory() if memory else None,
         "seconds": time.perf_counter() - started_s,
         **describe("torch", "numpy"),
     }
+
+
+def _results(runs: Sequence[Run], kept: KeptRuns) -> dict[Run, float]:
+    """Return the accuracy of every run, and keep each as soon as it is known."""
+    from unlinkabledfl.learning.worker import PRELOAD
+
+    described = {run: _identity(run) for run in runs}
+    found = {run: accuracy for run in runs if (accuracy := kept.find(described[run])) is not None}
+    missing = [run for run in runs if run not in found]
+    if not missing:
+        return found
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(list(PRELOAD))
+    with ProcessPoolExecutor(min(cores or 1, len(missing)), mp_context=context) as pool:
+        futures = {pool.submit(_timed, run): run for run in missing}
+        for future in as_completed(futures):
+            run = futures[future]
+            found[run], seconds = future.result()
+            kept.keep(described[run], found[run], seconds=seconds)
+    return found
+
+
+def _timed(run: Run) -> tuple[float, float]:
+    started_s = time.process_time()
+    return federate(run), time.process_time() - started_s
+
+
+def _identity(run: Run) -> dict[str, Any]:
+    """Return all that decides what a run finds."""
+    return {
+        **run._asdict(),
+        "recipe": _as_json(recipe(run.dataset)),
+        "versions": describe("torch", "numpy")["versions"],
+    }
+
+
+def _as_json(settings: "TrainingSettings") -> dict[str, Any]:
+    document: dict[str, Any] = json.loads(json.dumps(asdict(settings)))
+    return document
 
 
 def recipe(dataset: str) -> "TrainingSettings":
@@ -102,37 +152,39 @@ def recipe(dataset: str) -> "TrainingSettings":
 
 def federate(run: Run, settings: "TrainingSettings | None" = None) -> float:
     """Let the nodes of one federation train and average; return their mean accuracy."""
+    from unlinkabledfl.mixnet.topology import circulant
+
+    learners = _learners(run, recipe(run.dataset) if settings is None else settings)
+    topology = circulant(run.nodes, DEGREE)
+    groups = [[node, *topology.reach_within(node, HOPS)] for node in range(run.nodes)]
+    models = [learners.initial()] * run.nodes
+    for round_number in range(1, run.rounds + 1):
+        trained = [learners.train(node, round_number=round_number, state=models[node])[0] for node in range(run.nodes)]
+        models = [_average([trained[member] for member in group]) for group in groups]
+    return mean(learners.evaluate(state=model)["accuracy"] for model in models)
+
+
+def _learners(run: Run, settings: "TrainingSettings") -> "SharedModelLearners":
     from unlinkabledfl.learning import datasets
     from unlinkabledfl.learning.images import Images, channel_statistics
+    from unlinkabledfl.learning.many import SharedModelLearners
     from unlinkabledfl.learning.models import build_model
     from unlinkabledfl.learning.partition import Dirichlet
-    from unlinkabledfl.learning.pytorch_learner import PyTorchLearner
-    from unlinkabledfl.mixnet.topology import circulant
 
     train, test = datasets.load(run.dataset)
     mean_pixel, std_pixel = channel_statistics(train.images)
-    parts = Dirichlet(ALPHA).split(train.labels, nodes=run.nodes, rng=np.random.default_rng(run.seed))
-    test_images = Images(test.images, test.labels, mean=mean_pixel, std=std_pixel, name="test")
-    learners = [
-        PyTorchLearner(
-            build_model("lenet5", train.image_shape, len(train.classes), seed=run.seed),
-            Images(train.images[part], train.labels[part], mean=mean_pixel, std=std_pixel, name=f"node {node}"),
-            test_images,
-            settings=recipe(run.dataset) if settings is None else settings,
-            seed=run.seed * run.nodes + node,
-        )
-        for node, part in enumerate(parts)
-    ]
-    topology = circulant(run.nodes, 4)
-    groups = [[node, *topology.reach_within(node, HOPS)] for node in range(run.nodes)]
-    for round_number in range(1, run.rounds + 1):
-        for learner in learners:
-            learner.train(round_number)
-        states = [learner.state() for learner in learners]
-        for learner, group in zip(learners, groups, strict=True):
-            members = [states[member] for member in group]
-            learner.load({name: np.mean([state[name] for state in members], axis=0) for name in members[0]})
-    return mean(learner.evaluate()["accuracy"] for learner in learners)
+    return SharedModelLearners(
+        build_model("lenet5", train.image_shape, len(train.classes), seed=run.seed),
+        Images(train.images, train.labels, mean=mean_pixel, std=std_pixel, name="train"),
+        Dirichlet(ALPHA).split(train.labels, nodes=run.nodes, rng=np.random.default_rng(run.seed)),
+        Images(test.images, test.labels, mean=mean_pixel, std=std_pixel, name="test"),
+        seeds=[run.seed * run.nodes + node for node in range(run.nodes)],
+        settings=settings,
+    )
+
+
+def _average(states: "Sequence[State]") -> "State":
+    return {name: np.mean([state[name] for state in states], axis=0) for name in states[0]}
 
 
 def render(document: dict[str, Any]) -> "RenderableType":

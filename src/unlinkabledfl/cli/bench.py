@@ -1,8 +1,8 @@
 """`unlinkabledfl bench`: measure, on this machine, what the README claims.
 
 The benchmarks live in the source checkout, not in the package: they compare with other people's packages and are of no
-use to a running node. Each is a module of the `benchmarks` directory with two functions, `measure(*, rounds=…)`, which
-returns the JSON document, and `render(document)`, which makes of it what people see.
+use to a running node. Each is a module of the `benchmarks` directory with two functions: `measure`, which returns the
+JSON document and whose keywords are the options that it takes, and `render(document)`, which makes of it what people see.
 """
 
 import argparse
@@ -20,7 +20,8 @@ from unlinkabledfl.errors import ConfigError
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-NAMES = ("packet", "payload", "simulation")
+NAMES = ("packet", "simulation", "payload", "learning")
+_OPTIONS = ("rounds", "datasets", "sizes", "seeds", "keep")
 SOURCE_ROOT = Path(unlinkabledfl.__file__).resolve().parents[2]
 
 
@@ -36,6 +37,11 @@ def add_to(subcommands: "argparse._SubParsersAction[argparse.ArgumentParser]", c
     parser = subcommands.add_parser("bench", parents=[common], help="measure speed on this machine")
     parser.add_argument("name", choices=[*NAMES, "all"], help="what to measure")
     parser.add_argument("--rounds", type=_positive, metavar="N", help="how often; the medians get steadier")
+    learning = parser.add_argument_group("of the benchmark `learning`")
+    learning.add_argument("--datasets", type=_names, metavar="A,B", help="only these datasets")
+    learning.add_argument("--sizes", type=_sizes, metavar="N,M", help="only federations of so many nodes")
+    learning.add_argument("--seeds", type=_positive, metavar="N", help="how many runs of each")
+    learning.add_argument("--keep", type=Path, metavar="FILE", help="write finished runs there, and do not repeat them")
     parser.set_defaults(handle=handle)
 
 
@@ -44,7 +50,7 @@ def handle(arguments: argparse.Namespace) -> None:
     names = NAMES if arguments.name == "all" else (arguments.name,)
     # Every one is found before the first is run: a mistake should not cost minutes.
     benchmarks = {name: load(name, SOURCE_ROOT) for name in names}
-    options = {name: _options(name, benchmark, arguments.rounds) for name, benchmark in benchmarks.items()}
+    options = {name: _options(name, benchmark, arguments) for name, benchmark in benchmarks.items()}
     documents = {}
     for name, benchmark in benchmarks.items():
         with waiting(f"measuring: {name}"):
@@ -69,12 +75,22 @@ def load(name: str, root: Path) -> Benchmark:
     return cast("Benchmark", import_module(f"benchmarks.{name}"))
 
 
-def _options(name: str, benchmark: Benchmark, rounds: int | None) -> dict[str, int]:
-    if rounds is None:
-        return {}
-    if "rounds" not in inspect.signature(benchmark.measure).parameters:
-        raise ConfigError(key="--rounds", got=rounds, takes=f"no value for the benchmark {name!r}")
-    return {"rounds": rounds}
+def _options(name: str, benchmark: Benchmark, arguments: argparse.Namespace) -> dict[str, Any]:
+    given = {option: getattr(arguments, option) for option in _OPTIONS}
+    options = {option: value for option, value in given.items() if value is not None}
+    understood = inspect.signature(benchmark.measure).parameters
+    for option, value in options.items():
+        if option not in understood:
+            raise ConfigError(key=f"--{option}", got=value, takes=f"no value for the benchmark {name!r}")
+    return options
+
+
+def _names(text: str) -> tuple[str, ...]:
+    return tuple(text.split(","))
+
+
+def _sizes(text: str) -> tuple[int, ...]:
+    return tuple(_positive(size) for size in text.split(","))
 
 
 def _positive(text: str) -> int:
