@@ -2,7 +2,7 @@
 
 The benchmarks live in the source checkout, not in the package: they compare with other people's packages and are of no
 use to a running node. Each is a module of the `benchmarks` directory with two functions: `measure`, which returns the
-JSON document and whose keywords are the options that it takes, and `render(document)`, which makes of it what people see.
+JSON document and whose keywords are its options, and `render(document)`, which makes of it what people see.
 """
 
 import argparse
