@@ -17,6 +17,7 @@ from unlinkabledfl.errors import ConfigError
 from unlinkabledfl.learning import datasets
 from unlinkabledfl.learning.dp import PrivacySettings
 from unlinkabledfl.learning.images import Images, channel_statistics
+from unlinkabledfl.learning.many import SharedModelLearners
 from unlinkabledfl.learning.models import build_model
 from unlinkabledfl.learning.partition import Indices, partitioner
 from unlinkabledfl.learning.poison import PoisonedLearner, Poisoning, flip_labels
@@ -42,8 +43,19 @@ STATISTICS: Final[Mapping[str, tuple[tuple[float, ...], tuple[float, ...]]]] = {
 def classifier(settings: Settings) -> Learner:
     """Return the learner of node `settings["index"]` for a dataset of the catalogue and a model of ours."""
     index, attack = settings["index"], settings["attack"]
-    train = _train_images(settings, index=index, attack=attack)
-    return _learner(settings, _model(settings), train, index=index, attack=attack)
+    where = _parts(settings)[index]
+    labels = _labels_of(settings, where, attack=attack, index=index)
+    learner = PyTorchLearner(
+        _model(settings),
+        _train_images(settings["dataset"], settings["device"]).part(
+            where, labels=labels, name=f"the data of node {index}"
+        ),
+        _test_images(settings["dataset"], settings["device"], settings["test_samples"], settings["data_seed"]),
+        settings=training_settings(settings["training"]),
+        seed=_mix(settings["seed"], index),
+        privacy=_privacy(settings),
+    )
+    return _poisoned(learner, attack, index=index)
 
 
 def every_node(settings: Settings) -> "EveryNode":
@@ -63,14 +75,12 @@ class EveryNode:
         self._attackers = frozenset(settings["attackers"])
         self._attack: Settings | None = settings["attack"]
         self._factory: LearnerFactory = _find(settings["factory"])
-        self._model = _model(self._task) if self._factory is classifier else None
-        self._initial = None if self._model is None else _state_of(self._model)
-        self._images: dict[int, Images] = {}
+        self._shared = self._share() if self._factory is classifier else None
         self._own: dict[int, Learner] = {}
 
     def initial(self) -> State:
         """Return the model with which every node begins."""
-        return self._learner(0).state() if self._initial is None else self._initial
+        return self._learner(0).state() if self._shared is None else self._shared.initial()
 
     def train(self, node: int, *, round_number: int, state: State) -> tuple[State, Metrics]:
         """Train this model on the node's data."""
@@ -85,12 +95,24 @@ class EveryNode:
         learner.load(state)
         return learner.evaluate()
 
+    def _share(self) -> SharedModelLearners:
+        task, parts = self._task, _parts(self._task)
+        own = {node: _labels_of(task, parts[node], attack=self._attack, index=node) for node in self._attackers}
+        return SharedModelLearners(
+            _model(task),
+            _train_images(task["dataset"], task["device"]),
+            parts,
+            _test_images(task["dataset"], task["device"], task["test_samples"], task["data_seed"]),
+            seeds=[_mix(task["seed"], node) for node in range(len(parts))],
+            settings=training_settings(task["training"]),
+            privacy=_privacy(task),
+            labels={node: labels for node, labels in own.items() if labels is not None},
+        )
+
     def _learner(self, node: int) -> Learner:
         attack = self._attack if node in self._attackers else None
-        if self._model is not None:
-            if node not in self._images:
-                self._images[node] = _train_images(self._task, index=node, attack=attack)
-            return _learner(self._task, self._model, self._images[node], index=node, attack=attack)
+        if self._shared is not None:
+            return _poisoned(self._shared.learner(node), attack, index=node)
         if node not in self._own:
             self._own[node] = self._factory({**self._task, "index": node, "attack": attack})
         return self._own[node]
@@ -104,42 +126,29 @@ def _find(name: str) -> LearnerFactory:
         raise ConfigError(key="learning.factory", got=name, takes=takes, hint=str(error)) from error
 
 
-def _train_images(settings: Settings, *, index: int, attack: Settings | None) -> Images:
-    """Return what a node learns from; one that flips labels has its own flipped."""
+def _labels_of(settings: Settings, where: Indices, *, attack: Settings | None, index: int) -> npt.NDArray[Any] | None:
+    """Return the labels of a node that flips some; None where they are as they are."""
+    if attack is None or attack["kind"] != "label_flip":
+        return None
     train = datasets.load(settings["dataset"]).train
-    partition = settings["partition"]
-    where = _partition(
-        settings["dataset"],
-        partition["name"],
-        tuple(sorted(partition["options"].items())),
-        settings["nodes"],
-        settings["train_samples"],
-        settings["data_seed"],
-    )[index]
     labels: npt.NDArray[Any] = train.labels[where]
-    if attack is not None and attack["kind"] == "label_flip":
-        seed = _mix(attack["seed"], index)
-        labels = _flipped(labels, len(train.classes), share=attack["magnitude"], seed=seed)
-    mean, std = _statistics(settings["dataset"])
-    device = choose_device(settings["device"])
-    return Images(train.images[where], labels, mean=mean, std=std, device=device, name=f"the data of node {index}")
+    mirrored = flip_labels(labels, len(train.classes))
+    if attack["magnitude"] >= 1.0:
+        return mirrored
+    chosen = np.random.default_rng((attack["seed"], index)).random(len(labels)) < attack["magnitude"]
+    return np.where(chosen, mirrored, labels)
 
 
-def _learner(settings: Settings, model: nn.Module, train: Images, *, index: int, attack: Settings | None) -> Learner:
-    privacy = settings["privacy"]
-    test = _test_images(settings["dataset"], settings["test_samples"], settings["data_seed"], str(train.device))
-    learner: Learner = PyTorchLearner(
-        model,
-        train,
-        test,
-        settings=training_settings(settings["training"]),
-        seed=_mix(settings["seed"], index),
-        privacy=None if privacy is None else PrivacySettings(**privacy, reproducible=True),
-    )
+def _poisoned(learner: Learner, attack: Settings | None, *, index: int) -> Learner:
     if attack is None or attack["kind"] == "label_flip":
         return learner
     poisoning = Poisoning.SIGN_FLIP if attack["kind"] == "sign_flip" else Poisoning.GAUSSIAN_NOISE
     return PoisonedLearner(learner, poisoning, seed=_mix(attack["seed"], index), factor=attack["magnitude"])
+
+
+def _privacy(settings: Settings) -> PrivacySettings | None:
+    privacy = settings["privacy"]
+    return None if privacy is None else PrivacySettings(**privacy, reproducible=True)
 
 
 def training_settings(training: Settings) -> TrainingSettings:
@@ -162,8 +171,16 @@ def _model(settings: Settings) -> nn.Module:
     return build_model(settings["model"], train.image_shape, len(train.classes), seed=settings["model_seed"])
 
 
-def _state_of(model: nn.Module) -> State:
-    return {name: np.array(tensor.detach().cpu().numpy()) for name, tensor in model.state_dict().items()}
+def _parts(settings: Settings) -> list[Indices]:
+    partition = settings["partition"]
+    return _partition(
+        settings["dataset"],
+        partition["name"],
+        tuple(sorted(partition["options"].items())),
+        settings["nodes"],
+        settings["train_samples"],
+        settings["data_seed"],
+    )
 
 
 @lru_cache(maxsize=4)
@@ -179,16 +196,26 @@ def _partition(  # noqa: PLR0917 -- of one call site
 
 
 @lru_cache(maxsize=4)
-def _test_images(dataset: str, samples: int, seed: int, device: str) -> Images:
-    splits = datasets.load(dataset)
-    images, labels = splits.test.images, splits.test.labels
-    if samples:
-        chosen = _drawn(
-            len(labels), samples, np.random.default_rng((seed, 1)), key="learning.test_samples", dataset=dataset
-        )
-        images, labels = images[chosen], labels[chosen]
+def _train_images(dataset: str, device: str) -> Images:
+    """Return the whole train set, mapped from its file: all processes of a host share it."""
+    train = datasets.load(dataset).train
     mean, std = _statistics(dataset)
-    return Images(images, labels, mean=mean, std=std, device=device, name=f"the test set of {dataset}")
+    return Images(
+        train.images, train.labels, mean=mean, std=std, device=choose_device(device), name=f"the train set of {dataset}"
+    )
+
+
+@lru_cache(maxsize=4)
+def _test_images(dataset: str, device: str, samples: int, seed: int) -> Images:
+    test = datasets.load(dataset).test
+    mean, std = _statistics(dataset)
+    images = Images(
+        test.images, test.labels, mean=mean, std=std, device=choose_device(device), name=f"the test set of {dataset}"
+    )
+    if not samples:
+        return images
+    rng = np.random.default_rng((seed, 1))
+    return images.part(_drawn(len(test), samples, rng, key="learning.test_samples", dataset=dataset))
 
 
 @lru_cache(maxsize=8)
@@ -203,15 +230,6 @@ def _drawn(have: int, wanted: int, rng: np.random.Generator, *, key: str, datase
     if not wanted:
         return np.arange(have, dtype=np.int64)
     return np.sort(rng.choice(have, size=wanted, replace=False)).astype(np.int64)
-
-
-def _flipped(labels: npt.NDArray[Any], classes: int, *, share: float, seed: int) -> npt.NDArray[Any]:
-    """Return the labels with this share of them mirrored."""
-    mirrored = flip_labels(labels, classes)
-    if share >= 1.0:
-        return mirrored
-    chosen = np.random.default_rng(seed).random(len(labels)) < share
-    return np.where(chosen, mirrored, labels)
 
 
 def _mix(seed: int, index: int) -> int:
