@@ -1,7 +1,6 @@
 """`unlinkabledfl report RUN`: one page of a run for people, or its figures for machines."""
 
 import argparse
-import time
 from pathlib import Path
 
 from unlinkabledfl.cli.output import print_document, show, waiting
@@ -20,7 +19,6 @@ def handle(arguments: argparse.Namespace) -> None:
     from unlinkabledfl.experiment.display import closing_summary
     from unlinkabledfl.experiment.report import load_run, write_report
 
-    started_at_s = time.perf_counter()
     with waiting("reading the run"):
         data = load_run(arguments.run)
         # With --json alone nothing is written: a script may read a directory that it cannot write.
@@ -30,4 +28,3 @@ def handle(arguments: argparse.Namespace) -> None:
         print_document({**document, "report": None if page is None else str(page)})
     else:
         show(closing_summary(document, report=page))
-        show(f"written in {time.perf_counter() - started_at_s:.1f} s")

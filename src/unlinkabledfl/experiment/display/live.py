@@ -45,6 +45,7 @@ class LiveDisplay:
         self._started_at_s = clock()
         self._next_at_s = self._started_at_s
         self._live: Live | None = None
+        self._is_blind = False
         self._lines_round = 0
         self._event_lines = 0
 
@@ -121,7 +122,13 @@ class LiveDisplay:
         if self._live is None:
             return
         begun_at_s = self._clock()
-        self._live.update(self._panel(), refresh=True)
+        try:
+            self._live.update(self._panel(), refresh=True)
+        except OSError:
+            # The terminal is gone. The run is not.
+            self._live = None
+            self._is_blind = True
+            return
         ended_at_s = self._clock()
         self._next_at_s = ended_at_s + max(_EVERY_S, (ended_at_s - begun_at_s) / _SHARE_OF_TIME)
 
@@ -163,7 +170,7 @@ class LiveDisplay:
             row = progress.round(number)
             table.add_row(
                 str(number),
-                f"{row.nodes} of {progress.present}",
+                str(row.nodes) if progress.is_complete(number) else f"{row.nodes} of {progress.present}",
                 percent(row.accuracy_mean),
                 percent(row.accuracy_min),
                 percent(row.completeness),
@@ -212,4 +219,9 @@ class LiveDisplay:
         return ", ".join(words)
 
     def _say(self, line: str) -> None:
-        self._console.print(Text(line), soft_wrap=True)
+        if self._is_blind:
+            return
+        try:
+            self._console.print(Text(line), soft_wrap=True)
+        except OSError:
+            self._is_blind = True

@@ -33,6 +33,7 @@ __all__ = ["RunDescription", "RunDirectory"]
 
 _DOCUMENT_MAX_BYTES: Final = 64 << 20
 _NODES_MAX: Final = 1_000_000
+_EDGE: Final = re.compile(r"([0-9]{1,7}),([0-9]{1,7})")
 _SECRET_NAME: Final = re.compile(r"[A-Za-z0-9_.-]{1,80}")
 
 
@@ -62,10 +63,10 @@ class RunDirectory:
         cls, path: Path, *, scenario_toml: str, description: RunDescription, edges: Iterable[tuple[int, int]] = ()
     ) -> Self:
         """Make the directory of a new run; one that holds anything already is refused."""
-        if os.path.lexists(path) and not (path.is_dir() and not any(path.iterdir())):
-            hint = "go on with that run by --resume, or choose another directory"
-            raise ConfigError(key="--out", got=str(path), takes="a directory that is new or empty", hint=hint)
         with writing(path):
+            if os.path.lexists(path) and not (path.is_dir() and not any(path.iterdir())):
+                hint = "go on with that run by --resume, or choose another directory"
+                raise ConfigError(key="--out", got=str(path), takes="a directory that is new or empty", hint=hint)
             for part in ("checkpoints", "logs"):
                 (path / part).mkdir(parents=True, exist_ok=True)
         surroundings = describe(*RUN_PACKAGES)
@@ -221,11 +222,10 @@ class RunDirectory:
             lines = source.read(_DOCUMENT_MAX_BYTES).splitlines()
         edges = []
         for number, line in enumerate(lines[1:], start=2):
-            cells = line.split(",")
-            if [cell for cell in cells if cell.isascii() and cell.isdigit() and len(cell) < 8] != cells[:2]:  # noqa: PLR2004
+            if (pair := _EDGE.fullmatch(line)) is None:
                 problems.add(f"{self.topology_path.name}, line {number:,}: no pair of nodes; the line is left out")
-                continue
-            edges.append((int(cells[0]), int(cells[1])))
+            else:
+                edges.append((int(pair[1]), int(pair[2])))
         return edges
 
     def metrics(self, problems: Problems) -> MetricTable:

@@ -152,7 +152,7 @@ class MetricTable:
         order = np.lexsort((times_s, nodes))
         times_s, nodes, values = times_s[order], nodes[order], values[order]
         found, starts = np.unique(nodes, return_index=True)
-        ends = [*starts[1:].tolist(), len(nodes)]
+        ends = [*starts.tolist(), len(nodes)][1:]
         return {
             int(node): (times_s[start:end], values[start:end])
             for node, start, end in zip(found, starts.tolist(), ends, strict=True)
