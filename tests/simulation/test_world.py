@@ -167,6 +167,21 @@ def test_a_message_takes_its_hops_delays_and_links() -> None:
     assert all(message.attempts == 1 for message in result.messages)
 
 
+def test_descriptors_reach_everybody_over_links_that_cannot_take_them_all_at_once() -> None:
+    plan = MixnetPlan(
+        topology=circulant(24, 4),
+        packets=SealedPackets(GEOMETRY),
+        mix=MixSettings(mixer=PoissonSettings(cover=False)),
+        introduced=False,
+    )
+    narrow = LinkSettings(bandwidth_bytes_per_s=40_000.0, queue_packets=2)
+    world, mixnet = build_mixnet_world(plan, seed=1, links=LinkPlan(default=narrow))
+    world.run_until(60.0)
+
+    known = [sum(world.node(index).peers.knows(node_id) for node_id in mixnet.node_ids) for index in range(24)]
+    assert known == [23] * 24
+
+
 def test_a_partition_is_survived() -> None:
     plan = MixnetPlan(
         topology=circulant(16, 4),

@@ -13,8 +13,9 @@ from unlinkabledfl.mixnet.draw import Draw
 from unlinkabledfl.mixnet.itinerary import Planner
 from unlinkabledfl.mixnet.keys import KeyRing, KeyRotated
 from unlinkabledfl.mixnet.limits import Counters
-from unlinkabledfl.mixnet.mix_node import MixNode, NeighbourLimits
+from unlinkabledfl.mixnet.mix_node import MixNode
 from unlinkabledfl.mixnet.mixers import MixerSettings, PoissonSettings, make_mixer
+from unlinkabledfl.mixnet.neighbours import NeighbourLimits, Neighbours
 from unlinkabledfl.mixnet.outgoing import Outgoing
 from unlinkabledfl.mixnet.packets import PacketFormat
 from unlinkabledfl.mixnet.peers import PeerView
@@ -122,7 +123,11 @@ def build_mix_node(  # noqa: PLR0913 -- the parts of a node
             horizon_s=longest_pursuit_s(settings, law, hops=routes.hops_max),
             capacity=settings.delivered_capacity,
         ),
-        limits=settings.limits,
+        neighbours=Neighbours(
+            settings.limits,
+            transit_capacity=mixer.transit_capacity,
+            replay_capacity=settings.replay_capacity,
+        ),
         counters=counters,
         describe=describe,
     )

@@ -10,6 +10,7 @@ Invariant: with a journal every packet, draw and delay is the same as without.
 from collections.abc import Sequence
 from typing import Protocol
 
+from unlinkabledfl.errors import PacketError
 from unlinkabledfl.mixnet.items import MessageId
 from unlinkabledfl.mixnet.packets import (
     Delivered,
@@ -21,6 +22,7 @@ from unlinkabledfl.mixnet.packets import (
     PacketFormat,
     Relayed,
     Unwrapped,
+    unwrap_one_by_one,
 )
 from unlinkabledfl.sphinx import Entropy, Hop, NodeId, ReplayFilter
 
@@ -74,6 +76,11 @@ class JournaledPackets:
         elif isinstance(unwrapped, Delivered) and isinstance(unwrapped.envelope, Message):
             self._journal.delivered(packet, message_id=unwrapped.envelope.message_id)
         return unwrapped
+
+    def unwrap_batch(
+        self, packets: Sequence[Opaque], *, key: Opaque, replays: ReplayFilter
+    ) -> list[Unwrapped | PacketError]:
+        return unwrap_one_by_one(self, packets, key=key, replays=replays)
 
     def acknowledge(self, surb: Opaque) -> tuple[NodeId, Opaque]:
         next_hop, packet = self._format.acknowledge(surb)

@@ -36,15 +36,19 @@ class TokenBucket:
 
     def take(self, now_s: float, tokens: float = 1.0) -> bool:
         """Pay `tokens`, all or nothing. False: over the limit, and nothing was paid."""
+        if not self.has(now_s, tokens):
+            return False
+        self._tokens -= tokens
+        return True
+
+    def has(self, now_s: float, tokens: float = 1.0) -> bool:
+        """Whether `take` would succeed."""
         if self._at_s is None:
             self._at_s = now_s
         elif now_s > self._at_s:
             self._tokens = min(self._burst, self._tokens + (now_s - self._at_s) * self._rate_per_s)
             self._at_s = now_s
-        if tokens > self._tokens:
-            return False
-        self._tokens -= tokens
-        return True
+        return tokens <= self._tokens
 
 
 class Deadlines(Generic[K]):

@@ -23,11 +23,10 @@ no other way out. Descriptors leave at once; they are public, and every peer pas
 
 from collections import deque
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from math import inf
 from typing import Any, assert_never
 
-from unlinkabledfl.errors import ConfigError, LocalProtocolError, PacketError, RemoteProtocolError
+from unlinkabledfl.errors import LocalProtocolError, PacketError, RemoteProtocolError
 from unlinkabledfl.mixnet.delivered import DeliveredWindow
 from unlinkabledfl.mixnet.descriptor import Descriptor
 from unlinkabledfl.mixnet.events import (
@@ -41,8 +40,9 @@ from unlinkabledfl.mixnet.events import (
 )
 from unlinkabledfl.mixnet.items import MessageId, Transit
 from unlinkabledfl.mixnet.keys import KeyRing, KeyRotated
-from unlinkabledfl.mixnet.limits import Counters, TokenBucket
+from unlinkabledfl.mixnet.limits import Counters
 from unlinkabledfl.mixnet.mixers.protocol import Mixer, MixerEvent, Scheduled
+from unlinkabledfl.mixnet.neighbours import NeighbourLimits, Neighbours
 from unlinkabledfl.mixnet.outgoing import MessageEnded, Outgoing, OutgoingEvent, Requeue, RouteJudged
 from unlinkabledfl.mixnet.packets import (
     Delivered,
@@ -66,51 +66,10 @@ from unlinkabledfl.mixnet.peers import (
 )
 from unlinkabledfl.sphinx import NodeId
 
+__all__ = ["MixNode", "NeighbourLimits"]
+
 _RENEWAL_PAUSE_S = 1.0
 """A node signs no two descriptors faster: serials that count seconds would repeat after a restart."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NeighbourLimits:
-    """What one neighbour may put on us: packets and descriptors a second, how many at once, and its share of the mixer.
-
-    The share keeps a neighbour that hands us long-delayed packets from crowding out everybody else's: a mixer that
-    holds one honest packet at a time mixes nothing.
-    """
-
-    packets_per_s: float = 500.0
-    packets_burst: float = 1_000.0
-    descriptors_per_s: float = 50.0
-    descriptors_burst: float = 5_000.0
-    transit_share: float = 0.25
-    links_max: int = 512
-    unsent_max: int = 1_000
-
-    def __post_init__(self) -> None:
-        for name in ("packets_per_s", "packets_burst", "descriptors_per_s", "descriptors_burst"):
-            if not getattr(self, name) >= 1.0:
-                raise ConfigError(key=f"mixnet.limits.{name}", got=getattr(self, name), takes="a number of at least 1")
-        if not 0.0 < self.transit_share <= 1.0:
-            raise ConfigError(
-                key="mixnet.limits.transit_share", got=self.transit_share, takes="a share above 0 and up to 1"
-            )
-        for name in ("links_max", "unsent_max"):
-            if getattr(self, name) < 1:
-                raise ConfigError(
-                    key=f"mixnet.limits.{name}", got=getattr(self, name), takes="a whole number of at least 1"
-                )
-
-
-class _Neighbour:
-    """The budgets of one link."""
-
-    __slots__ = ("descriptors", "held", "linked", "packets")
-
-    def __init__(self, limits: NeighbourLimits) -> None:
-        self.linked = False
-        self.held = 0  # packets of its that wait in our mixer
-        self.packets = TokenBucket(rate_per_s=limits.packets_per_s, burst=limits.packets_burst)
-        self.descriptors = TokenBucket(rate_per_s=limits.descriptors_per_s, burst=limits.descriptors_burst)
 
 
 class MixNode:
@@ -119,17 +78,15 @@ class MixNode:
     __slots__ = (
         "_delivered",
         "_describe",
+        "_epoch",
         "_events",
         "_keys",
-        "_limits",
-        "_links",
         "_longest_delay_s",
         "_neighbours",
         "_others_timer_s",
         "_outgoing",
         "_packets",
         "_renew_at_s",
-        "_share_of_mixer",
         "_timer_s",
         "counters",
         "mixer",
@@ -147,7 +104,7 @@ class MixNode:
         peers: PeerView,
         keys: KeyRing[Any],
         delivered: DeliveredWindow,
-        limits: NeighbourLimits,
+        neighbours: Neighbours,
         counters: Counters,
         describe: Callable[[KeyRotated, float], Descriptor] | None = None,
     ) -> None:
@@ -159,12 +116,10 @@ class MixNode:
         self._outgoing = outgoing
         self._keys = keys
         self._delivered = delivered
-        self._limits = limits
+        self._neighbours = neighbours
         self._longest_delay_s = mixer.longest_delay_s
-        self._share_of_mixer = max(1, int(limits.transit_share * mixer.transit_capacity))
         self._describe = describe
-        self._neighbours: dict[NodeId, _Neighbour] = {}
-        self._links = 0
+        self._epoch: int | None = None
         self._events: deque[MixEvent] = deque()
         self._timer_s: float | None = None
         self._others_timer_s = -inf  # of all machines but the mixer; known once they have settled
@@ -202,37 +157,20 @@ class MixNode:
 
     def link_up(self, peer: NodeId, *, now_s: float) -> bool:
         """An authenticated link to this peer stands; false if we have as many as we take, then close it."""
-        neighbour = self._neighbours.get(peer)
-        if neighbour is not None and neighbour.linked:
+        if self._neighbours.is_linked(peer):
             return True
-        if self._links >= self._limits.links_max:
+        if not self._neighbours.link_up(peer):
             self.counters.add("too_many_links")
             return False
-        if neighbour is None:
-            neighbour = self._neighbours[peer] = _Neighbour(self._limits)
-        neighbour.linked = True
-        self._links += 1
         self.peers.link_up(peer, now_s=now_s)
         self._settle(now_s)
         return True
 
     def link_down(self, peer: NodeId, *, now_s: float) -> None:
         """The link to this peer is gone."""
-        neighbour = self._neighbours.get(peer)
-        if neighbour is not None and neighbour.linked:
-            neighbour.linked = False
-            self._links -= 1
-            self._forget_former_neighbours()
+        self._neighbours.link_down(peer)
         self.peers.link_down(peer, now_s=now_s)
         self._settle(now_s)
-
-    def _forget_former_neighbours(self) -> None:
-        # They are remembered for a while, or hanging up and dialling again would refill their budgets.
-        excess = len(self._neighbours) - self._links - self._limits.links_max
-        if excess > 0:
-            former = [peer for peer, neighbour in self._neighbours.items() if not neighbour.linked]
-            for peer in former[:excess]:
-                del self._neighbours[peer]
 
     def dial_failed(self, peer: NodeId, *, now_s: float) -> None:
         """This peer does not answer at any of its addresses."""
@@ -241,10 +179,15 @@ class MixNode:
 
     def packet_unsent(self, event: SendPacket, *, now_s: float) -> None:
         """The link could not take this packet: it goes back to the mixer, or is dropped there at the bound."""
-        if self.mixer.transit_waiting >= self._limits.unsent_max:
-            self.counters.add("unsent_dropped")
-        else:
+        if self._neighbours.give_back(event.to):
             self.mixer.requeue(Transit(event.to, event.packet), now_s=now_s)
+        else:
+            self.counters.add("unsent_dropped")
+        self._settle(now_s)
+
+    def control_unsent(self, event: SendControl, *, now_s: float) -> None:
+        """The link could not take this control message: it is offered again after a while."""
+        self.peers.descriptor_unsent(event.to, event.data, now_s=now_s)
         self._settle(now_s)
 
     def receive_packet(self, packet: Opaque, *, from_peer: NodeId, now_s: float) -> None:
@@ -270,15 +213,13 @@ class MixNode:
 
     def receive_control(self, data: bytes, *, from_peer: NodeId, now_s: float) -> None:
         """A neighbour handed us a control message: a descriptor, as there is nothing else."""
-        neighbour = self._neighbours.get(from_peer)
-        if neighbour is None or not neighbour.linked:
-            self.counters.add("unlinked")
-            return
-        if not neighbour.descriptors.take(now_s):
-            self.counters.add("flooded_descriptors")
+        cause = self._neighbours.refuse_control(from_peer, now_s)
+        if cause is not None:
+            self.counters.add(cause)
             return
         try:
-            self.peers.receive_descriptor(data, from_peer=from_peer, now_s=now_s)
+            if self.peers.receive_descriptor(data, from_peer=from_peer, now_s=now_s):
+                self._neighbours.brought_news(from_peer, now_s)
         except RemoteProtocolError as refusal:
             self.counters.add(refusal.cause)
             return
@@ -313,14 +254,11 @@ class MixNode:
     # -- packets ------------------------------------------------------------------------------------------------
 
     def _admits(self, peer: NodeId, now_s: float) -> bool:
-        neighbour = self._neighbours.get(peer)
-        if neighbour is None or not neighbour.linked:
-            self.counters.add("unlinked")
-            return False
-        if not neighbour.packets.take(now_s):
-            self.counters.add("flooded")
-            return False
-        return True
+        cause = self._neighbours.refuse_packet(peer, now_s)
+        if cause is None:
+            return True
+        self.counters.add(cause)
+        return False
 
     def _unwrap(self, packet: Opaque) -> Unwrapped:
         # During the overlap of two epochs a packet may be for either key; no byte on the wire says which.
@@ -393,13 +331,11 @@ class MixNode:
             raise PacketError("unknown_next_hop")
         if delay_s > self._longest_delay_s:
             raise PacketError("delay_too_long")
-        neighbour = self._neighbours.get(item.via) if item.via is not None else None
-        if neighbour is not None and neighbour.held >= self._share_of_mixer:
+        if self._neighbours.refuse_transit(item.via):
             raise PacketError("transit_share_used_up")
         if not self.mixer.submit_transit(item, delay_s=delay_s, now_s=now_s):
             raise PacketError("transit_full")
-        if neighbour is not None:
-            neighbour.held += 1
+        self._neighbours.holds(item.via)
         self.counters.add(counter)
 
     # -- the machines inside ------------------------------------------------------------------------------------
@@ -420,8 +356,8 @@ class MixNode:
                 self._follow_peers(change)
                 busy = True
             while (key := keys.next_event()) is not None:
-                if isinstance(key, KeyRotated) and self._describe is not None:
-                    self._announce(self._describe(key, now_s), now_s)
+                if isinstance(key, KeyRotated):
+                    self._follow_key(key, now_s)
                 busy = True
         timers = (
             outgoing.next_timer_s(),
@@ -452,6 +388,13 @@ class MixNode:
         else:
             self._timer_s = others_s if others_s < inf else None
 
+    def _follow_key(self, key: KeyRotated, now_s: float) -> None:
+        if key.epoch != self._epoch:
+            self._epoch = key.epoch
+            self._neighbours.new_window()
+        if self._describe is not None:
+            self._announce(self._describe(key, now_s), now_s)
+
     def _announce(self, descriptor: Descriptor, now_s: float) -> None:
         # Renewed at half its life, so that peers who are away for less than the other half miss nothing.
         life_s = descriptor.valid_until_s - now_s
@@ -462,9 +405,7 @@ class MixNode:
         """Follow an event of the mixer; true if another machine was called."""
         item = event.item
         if isinstance(item, Transit):
-            neighbour = self._neighbours.get(item.via) if item.via is not None else None
-            if neighbour is not None and neighbour.held:
-                neighbour.held -= 1
+            self._neighbours.released(item.via, to=item.next_hop)
             self._events.append(SendPacket(to=item.next_hop, packet=item.packet))
             return False
         if isinstance(event, Scheduled):

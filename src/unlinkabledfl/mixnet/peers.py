@@ -16,11 +16,20 @@ Each peer, by its own:
     routable --descriptor expired----> PeerRemoved, unknown
     probation --descriptor expired---> PeerRemoved, unknown
     quarantined --descriptor expired-> PeerRemoved, unknown
+    routable --another key, same serial-> PeerRemoved, SendDescriptor, banned
+    probation --another key, same serial-> PeerRemoved, SendDescriptor, banned
+    quarantined --another key, same serial-> PeerRemoved, SendDescriptor, banned
+    banned --newer descriptor--------> banned
+    banned --descriptor expired------> PeerRemoved, unknown
 
 There is no registry. A descriptor that is news goes on to every linked peer but the one it came from and the one it is
 of; echoes are recognised by their bytes and cost no signature check. A new link is offered our own descriptor and all
 we know, `offer_batch` at once and as many again every `offer_interval_s` (stay below the neighbour's budget for
 descriptors). Those of quarantined peers go too: what we hold against a peer is nobody else's business.
+
+Who signs two keys under one epoch and serial tells some peers another key than others, and would know by the key of a
+packet who made it. Two such descriptors are proof: the peer is banned for as long as the first one is valid, whatever
+it signs from then on, and the second one goes to all neighbours, who then have both too.
 
 A missing ack casts suspicion on every peer of its routes, since nobody can tell which one failed; an ack clears all of
 its own. Honest peers are cleared all the time, one that swallows packets never is. On probation only packets count that
@@ -43,7 +52,7 @@ from types import MappingProxyType
 from typing import TypeAlias
 
 from unlinkabledfl.errors import ConfigError, DescriptorError, LocalProtocolError
-from unlinkabledfl.mixnet.descriptor import Descriptor, parse, peek
+from unlinkabledfl.mixnet.descriptor import SIGNATURE_BYTES, Descriptor, parse, peek
 from unlinkabledfl.mixnet.limits import Deadlines
 from unlinkabledfl.sphinx import NodeId, accepts_x25519
 
@@ -56,6 +65,7 @@ class RemovalReason(StrEnum):
     SUSPECTED = "suspected"
     UNREACHABLE = "unreachable"
     EXPIRED = "expired"
+    EQUIVOCATED = "equivocated"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -268,8 +278,9 @@ class PeerView:
     def receive_descriptor(self, data: bytes, *, from_peer: NodeId, now_s: float) -> bool:
         """Take in what a neighbour passed on. True if it was news; DescriptorError if it is not acceptable.
 
-        Causes beyond those of `descriptor.parse`: `stale_epoch` (a newer one is known) and `peer_table_full`: to make
-        room by evicting somebody would let made-up peers displace real ones.
+        Causes beyond those of `descriptor.parse`: `stale_epoch` (a newer one is known), `equivocated` (its node signs
+        different ones under one serial) and `peer_table_full`: to make room by evicting somebody would let made-up
+        peers displace real ones.
         """
         node_id, precedence = peek(data)
         if node_id == self._own_id:
@@ -279,13 +290,22 @@ class PeerView:
         if known is None:
             if self._descriptors >= self._settings.capacity:
                 raise DescriptorError("peer_table_full")
-        elif data == known.data:
+        elif data[:-SIGNATURE_BYTES] == known.data[:-SIGNATURE_BYTES]:
             return False
-        elif precedence <= known.precedence:
+        elif precedence < known.precedence:
+            raise DescriptorError("stale_epoch")
+        elif peer is not None and peer.out is RemovalReason.EQUIVOCATED:
+            raise DescriptorError("equivocated")
+        elif peer is not None and peer.out is RemovalReason.EXPIRED and precedence == known.precedence:
             raise DescriptorError("stale_epoch")
         settings = self._settings
         descriptor = parse(data, now_s=now_s, allow_loopback=settings.allow_loopback, accepts_key=self._accepts_key)
-        self._accept(descriptor, from_peer=from_peer, now_s=now_s)
+        if peer is None or known is None or precedence > known.precedence:
+            self._accept(descriptor, from_peer=from_peer, now_s=now_s)
+        elif descriptor.public_key == known.public_key:
+            raise DescriptorError("stale_epoch")
+        else:
+            self._ban(peer, descriptor, from_peer=from_peer)
         return True
 
     # Links and routes, as they fare.
@@ -308,6 +328,17 @@ class PeerView:
         self._links.pop(peer_id, None)
         self._timers.cancel((_Timer.OFFER, peer_id))
 
+    def descriptor_unsent(self, to: NodeId, data: bytes, *, now_s: float) -> None:
+        """The link was not writable: whatever we know of that peer by then is offered later."""
+        pending = self._links.get(to)
+        if pending is None:
+            return
+        node_id, _ = peek(data)
+        if not pending:
+            self._timers.set((_Timer.OFFER, to), now_s + self._settings.offer_interval_s)
+        if node_id not in pending:
+            pending.append(node_id)
+
     def dial_failed(self, peer_id: NodeId, *, now_s: float) -> None:
         """No address of this peer answers."""
         peer = self._known(peer_id)
@@ -329,7 +360,7 @@ class PeerView:
         """An ack came back: all peers of its two routes work."""
         for node_id in relays:
             peer = self._peers.get(node_id)
-            if peer is None or peer.out is RemovalReason.EXPIRED:
+            if peer is None or peer.out in (RemovalReason.EXPIRED, RemovalReason.EQUIVOCATED):
                 continue
             if peer.out is not None:
                 self._restore(peer, now_s=now_s)
@@ -393,6 +424,11 @@ class PeerView:
         self._timers.set((_Timer.RESTORE, peer.node_id), now_s + time_s)
         self._take_out(peer, reason)
 
+    def _ban(self, peer: _Peer, proof: Descriptor, *, from_peer: NodeId) -> None:
+        self._timers.cancel((_Timer.RESTORE, peer.node_id))
+        self._take_out(peer, RemovalReason.EQUIVOCATED)
+        self._flood(proof, from_peer=from_peer)
+
     def _restore(self, peer: _Peer, *, now_s: float) -> None:
         self._timers.cancel((_Timer.RESTORE, peer.node_id))
         peer.out = None
@@ -449,11 +485,18 @@ class PeerView:
         pending = self._links[peer_id]
         sent = 0
         while pending and sent < self._settings.offer_batch:
-            node_id = pending.pop()
-            peer = self._peers.get(node_id)
-            if peer is None or peer.descriptor is None or peer.out is RemovalReason.EXPIRED or node_id == peer_id:
+            descriptor = self._offered(pending.pop())
+            if descriptor is None or descriptor.node_id == peer_id:
                 continue
-            self._events.append(SendDescriptor(to=peer_id, data=peer.descriptor.data))
+            self._events.append(SendDescriptor(to=peer_id, data=descriptor.data))
             sent += 1
         if pending:
             self._timers.set((_Timer.OFFER, peer_id), now_s + self._settings.offer_interval_s)
+
+    def _offered(self, node_id: NodeId) -> Descriptor | None:
+        if node_id == self._own_id:
+            return self._own
+        peer = self._peers.get(node_id)
+        if peer is None or peer.out in (RemovalReason.EXPIRED, RemovalReason.EQUIVOCATED):
+            return None
+        return peer.descriptor

@@ -239,6 +239,11 @@ class Participant:
         self.mix.packet_unsent(event, now_s=now_s)
         self._settle(now_s)
 
+    def control_unsent(self, event: SendControl, *, now_s: float) -> None:
+        """The link could not take this control message."""
+        self.mix.control_unsent(event, now_s=now_s)
+        self._settle(now_s)
+
     # -- inputs of the rounds -----------------------------------------------------------------------------------
 
     def begin(self, *, now_s: float) -> None:

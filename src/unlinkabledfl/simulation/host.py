@@ -3,7 +3,7 @@
 import math
 from typing import Protocol, runtime_checkable
 
-from unlinkabledfl.mixnet.events import MixEvent, SendPacket
+from unlinkabledfl.mixnet.events import MixEvent, SendControl, SendPacket
 from unlinkabledfl.mixnet.items import MessageId
 from unlinkabledfl.mixnet.packets import Opaque
 from unlinkabledfl.node.events import NodeEvent
@@ -36,6 +36,9 @@ class SimulatedNode(Protocol):
 
     def packet_unsent(self, event: SendPacket, *, now_s: float) -> None:
         """The link was not writable; the packet is the node's again."""
+
+    def control_unsent(self, event: SendControl, *, now_s: float) -> None:
+        """The same of a control message."""
 
     def next_timer_s(self) -> float | None:
         """When to call `handle_timer`, if at all."""

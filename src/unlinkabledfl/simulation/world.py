@@ -293,10 +293,10 @@ class World:
         index = host.index
         match event:
             case SendControl():
-                if self._network.is_linked(host, event.to):
-                    self._network.send(host, event.to, Control(event.data), now_s=at_s)
-                else:
+                if not self._network.is_linked(host, event.to):
                     self._network.lost["control_unlinked"] += 1
+                elif not self._network.send(host, event.to, Control(event.data), now_s=at_s):
+                    host.node.control_unsent(event, now_s=at_s)
             case MessageReceived():
                 records.delivered(event.message_id, node=index, serial=host.serial, now_s=at_s)
                 self._tracer.note(at_s, "message_received", index, event.message_id)

@@ -29,6 +29,14 @@ def test_a_price_is_paid_whole_or_not_at_all() -> None:
     assert [bucket.take(0.0, tokens) for tokens in (4, 2, 1, 1)] == [True, False, True, False]
 
 
+def test_asking_costs_nothing() -> None:
+    bucket = TokenBucket(rate_per_s=1.0, burst=1)
+
+    assert [bucket.has(0.0), bucket.has(0.0), bucket.take(0.0), bucket.has(0.5), bucket.has(1.0)] == [
+        True, True, True, False, True
+    ]  # fmt: skip
+
+
 def test_going_back_in_time_neither_earns_nor_costs_tokens() -> None:
     bucket = TokenBucket(rate_per_s=1.0, burst=1)
 

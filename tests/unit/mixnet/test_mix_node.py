@@ -220,7 +220,8 @@ def test_a_full_replay_window_refuses() -> None:
     network = Network(settings=MixSettings(mixer=OFF, replay_capacity=1))
     packets = [packet_for(network[1], envelope=LOOP, seed=seed) for seed in (1, 2)]
 
-    assert receive(network[1], *packets) == {"loop_unknown": 1, "replay_window_full": 1}
+    assert receive(network[1], packets[0]) == {"loop_unknown": 1}
+    assert receive(network[1], packets[1], by=identity(3)) == {"replay_window_full": 1}
 
 
 def test_a_tampered_reply_is_counted_and_its_message_stays_alive() -> None:
@@ -242,6 +243,48 @@ def test_an_unwritable_link_gives_its_packet_back_until_the_bound() -> None:
 
     assert counted(node, lambda: node.packet_unsent(unsent, now_s=1.0)) == {"unsent_dropped": 1}
     assert node.mixer.transit_waiting == 1
+
+
+def test_a_neighbour_that_reads_nothing_does_not_fill_the_mixer() -> None:
+    network = Network(settings=MixSettings(mixer=PoissonSettings(transit_capacity=8, cover=False)))
+    node = network[1]
+    stuck = [packet_for(node, network[3], envelope=LOOP, seed=seed) for seed in range(6)]
+    for packet in stuck:  # all of it for a neighbour whose link is never writable
+        node.receive_packet(packet, from_peer=NEIGHBOUR, now_s=1.0)
+        node.handle_timer(now_s=1_000.0)
+        for event in drain(node):
+            if isinstance(event, SendPacket) and event.to == identity(3):
+                node.packet_unsent(event, now_s=1_000.0)
+
+    assert node.mixer.transit_waiting == 2
+    assert node.counters["unsent_dropped"] > 0
+    assert receive(node, packet_for(node, network[4], envelope=LOOP, seed=9), now_s=1_000.0) == {"relayed": 1}
+
+
+def test_one_neighbour_cannot_use_up_the_replay_window() -> None:
+    limits = NeighbourLimits(transit_share=0.5)
+    network = Network(settings=MixSettings(mixer=OFF, replay_capacity=4, limits=limits))
+    packets = [packet_for(network[1], envelope=LOOP, seed=seed) for seed in range(4)]
+
+    assert receive(network[1], *packets[:3]) == {"loop_unknown": 2, "replay_share_used_up": 1}
+    assert receive(network[1], packets[3], by=identity(3)) == {"loop_unknown": 1}
+
+
+def test_a_new_key_opens_new_shares_of_its_window_and_a_renewed_descriptor_none() -> None:
+    limits = NeighbourLimits(transit_share=0.5)
+    rotating = MixSettings(mixer=OFF, replay_capacity=4, limits=limits, epoch_length_s=1_000.0, key_overlap_s=500.0)
+    network = Network(settings=rotating)
+    me = network[1]
+    used_up = {"loop_unknown": 2, "replay_share_used_up": 1}
+    packets = [packet_for(me, envelope=LOOP, seed=seed) for seed in range(4)]
+    assert receive(me, *packets[:3]) == used_up
+
+    me.handle_timer(now_s=600.0)  # renewed at half of its life
+    assert receive(me, packets[3], now_s=600.0) == {"replay_share_used_up": 1}
+    me.handle_timer(now_s=1_000.0)
+    packets = [packet_for(me, envelope=LOOP, seed=seed) for seed in range(4)]
+
+    assert receive(me, *packets[:3], now_s=1_000.0) == used_up
 
 
 def test_more_links_than_allowed_are_refused() -> None:
@@ -315,6 +358,32 @@ def test_a_flood_of_descriptors_ends_at_the_bucket() -> None:
     assert counted(network[1], flood) == {"truncated": 5, "flooded_descriptors": 4}
     by_stranger = counted(network[1], lambda: network[1].receive_control(b"", from_peer=identity(9), now_s=100.0))
     assert by_stranger == {"unlinked": 1}
+
+
+def test_a_flood_of_news_ends_at_its_own_bucket() -> None:
+    limits = NeighbourLimits(news_per_s=1.0, news_burst=3.0)
+    node = Network(settings=MixSettings(mixer=OFF, limits=limits))[1]
+    news = [descriptor(number) for number in range(10, 16)]
+
+    def flood() -> None:
+        for data in news:
+            node.receive_control(data, from_peer=NEIGHBOUR, now_s=100.0)
+
+    assert counted(node, flood) == {"flooded_news": 3}
+    assert sum(isinstance(event, SendControl) for event in drain(node)) == 3 * 2  # to both others
+
+
+def test_a_descriptor_that_a_link_could_not_take_is_sent_again() -> None:
+    node = make_node(1)
+    node.start(now_s=0.0)
+    node.link_up(NEIGHBOUR, now_s=1.0)
+    (unsent,) = (event for event in drain(node) if isinstance(event, SendControl))
+
+    node.control_unsent(unsent, now_s=1.0)
+    assert drain(node) == []
+    node.handle_timer(now_s=2.0)
+
+    assert drain(node) == [unsent]
 
 
 def test_a_descriptor_is_renewed_before_it_expires_under_a_higher_serial() -> None:

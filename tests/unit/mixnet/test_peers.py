@@ -27,12 +27,15 @@ FAR_S = 100_000
 
 
 @cache
-def describe(number: int, *, serial: int = 1, epoch: int = 0, valid_until_s: int = FAR_S) -> Descriptor:
+def describe(
+    number: int, *, serial: int = 1, epoch: int = 0, valid_until_s: int = FAR_S, twin: bool = False
+) -> Descriptor:
+    """A descriptor, or its twin: another key under the same serial."""
     return sign(
         number.to_bytes(32),
         serial=serial,
         epoch=epoch,
-        public_key=(1000 * epoch + 10 * serial + number + 2).to_bytes(32),
+        public_key=(1000 * epoch + 100 * serial + 20 * twin + number + 2).to_bytes(32),
         fingerprint=bytes(32),
         valid_until_s=valid_until_s,
         addresses=[f"10.0.0.{number + 1}:4433"],
@@ -117,6 +120,72 @@ def test_a_newer_descriptor_replaces_an_older_one_and_never_the_reverse(newer: D
     assert view.public_key(B.node_id) == newer.public_key
 
 
+TWIN = describe(2, twin=True)
+
+
+def test_two_keys_under_one_serial_ban_their_peer_and_go_to_everybody_as_proof() -> None:
+    view = knowing(A, B)
+    view.link_up(A.node_id, now_s=0.0)
+    view.link_up(C.node_id, now_s=0.0)
+    drain(view)
+
+    assert receive(view, TWIN, by=A)
+
+    assert drain(view) == [
+        removed(B, RemovalReason.EQUIVOCATED),
+        SendDescriptor(to=C.node_id, data=TWIN.data),
+    ]
+    assert (view.is_routable(B.node_id), B.node_id in view.avoided) == (False, True)
+    assert view.descriptor(B.node_id) == B
+
+
+def test_a_banned_peer_stays_out_whatever_it_signs_and_whoever_vouches_for_its_routes() -> None:
+    view = knowing(A, B, C)
+    receive(view, TWIN)
+    drain(view)
+
+    for descriptor in (TWIN, describe(2, serial=2)):
+        with pytest.raises(DescriptorError) as caught:
+            receive(view, descriptor)
+        assert caught.value.cause == "equivocated"
+    view.route_succeeded([B.node_id], now_s=2.0)
+    view.link_up(B.node_id, now_s=2.0)
+    view.handle_timer(now_s=1_000.0)
+
+    assert drain(view) == [SendDescriptor(to=B.node_id, data=descriptor.data) for descriptor in (C, A)]
+    assert not view.is_routable(B.node_id)
+
+
+def test_a_ban_ends_with_the_descriptor_it_is_about() -> None:
+    brief, later = describe(2, valid_until_s=50), describe(2, serial=2)
+    view = knowing(A, brief)
+    receive(view, describe(2, valid_until_s=60, twin=True))
+
+    view.handle_timer(now_s=50.0)
+
+    assert receive(view, later, now_s=51.0)
+    assert view.is_routable(B.node_id)
+
+
+def test_a_forged_twin_bans_nobody() -> None:
+    view = knowing(A, B)
+    forged = TWIN.data[:-1] + bytes([TWIN.data[-1] ^ 1])
+
+    with pytest.raises(DescriptorError) as caught:
+        view.receive_descriptor(forged, from_peer=A.node_id, now_s=1.0)
+
+    assert (caught.value.cause, drain(view), view.is_routable(B.node_id)) == ("bad_signature", [], True)
+
+
+def test_the_same_key_with_other_particulars_under_one_serial_is_stale() -> None:
+    view = knowing(A, B)
+
+    with pytest.raises(DescriptorError) as caught:
+        receive(view, describe(2, valid_until_s=FAR_S - 1))
+
+    assert (caught.value.cause, drain(view)) == ("stale_epoch", [])
+
+
 def test_a_forged_descriptor_changes_nothing() -> None:
     view = knowing(A)
     forged = bytearray(describe(1, serial=9).data)
@@ -196,6 +265,27 @@ def test_a_new_link_is_offered_everything_in_batches_and_ourselves_first() -> No
 
     sends = [SendDescriptor(to=A.node_id, data=descriptor.data) for descriptor in (ME, D, C, B)]
     assert (first, second) == (sends[:3], sends[3:])
+    assert view.next_timer_s() == FAR_S
+
+
+def test_what_a_link_could_not_take_is_offered_again_as_it_is_by_then() -> None:
+    view = knowing(A, B, offer_interval_s=5.0)
+    view.announce(ME)
+    view.link_up(C.node_id, now_s=0.0)
+    lost = [event.data for event in drain(view) if isinstance(event, SendDescriptor)]
+    newer = describe(2, serial=2)
+
+    for data in [*lost, B.data]:
+        view.descriptor_unsent(C.node_id, data, now_s=1.0)
+    view.descriptor_unsent(D.node_id, A.data, now_s=1.0)
+    view.add_trusted(newer, now_s=2.0)
+    drain(view)
+    assert view.next_timer_s() == 6.0
+    view.handle_timer(now_s=6.0)
+
+    offered = [event for event in drain(view) if isinstance(event, SendDescriptor)]
+    assert {event.to for event in offered} == {C.node_id}
+    assert sorted(event.data for event in offered) == sorted([ME.data, A.data, newer.data])
     assert view.next_timer_s() == FAR_S
 
 
@@ -483,17 +573,28 @@ class World(RuleBasedStateMachine):
         self.out: dict[NodeId, RemovalReason] = {}
         self.linked: set[NodeId] = set()
 
-    @rule(number=st.integers(0, 10), serial=st.integers(1, 4), life_s=st.integers(1, 40), by=NUMBERS)
-    def descriptor_arrives(self, number: int, serial: int, life_s: int, by: int) -> None:
-        descriptor = describe(number, serial=serial, valid_until_s=self.now_s + life_s)
+    @rule(
+        number=st.integers(0, 10),
+        serial=st.integers(1, 4),
+        life_s=st.integers(1, 40),
+        twin=st.sampled_from([False, False, False, True]),
+        by=NUMBERS,
+    )
+    def descriptor_arrives(self, number: int, serial: int, life_s: int, twin: bool, by: int) -> None:
+        descriptor = describe(number, serial=serial, valid_until_s=self.now_s + life_s, twin=twin)
         known = self.view.descriptor(descriptor.node_id)
+        banned = self.out.get(descriptor.node_id) is RemovalReason.EQUIVOCATED
         cause = None
         try:
             news = receive(self.view, descriptor, by=describe(by), now_s=self.now_s)
         except DescriptorError as error:
             news, cause = False, error.cause
-        assert cause in (None, "stale_epoch" if known else "peer_table_full")
-        if news:
+        assert cause in (None, "stale_epoch" if known else "peer_table_full", "equivocated" if banned else None)
+        if news and known is not None and known.serial == serial:
+            assert known.public_key != descriptor.public_key
+            assert not self.view.is_routable(descriptor.node_id)
+        elif news:
+            assert not banned
             assert known is None or known.serial < serial
             assert self.view.descriptor(descriptor.node_id) == descriptor
 
@@ -532,13 +633,16 @@ class World(RuleBasedStateMachine):
             case PeerUpdated(node_id=node_id):
                 assert node_id in self.known
             case PeerRestored(node_id=node_id):
-                del self.out[node_id]
+                assert self.out.pop(node_id) is not RemovalReason.EQUIVOCATED
             case PeerRemoved(node_id=node_id, reason=RemovalReason.EXPIRED):
                 if node_id in self.directory.keys:
                     self.out[node_id] = RemovalReason.EXPIRED
                 else:
                     self.out.pop(node_id, None)
                     self.known.remove(node_id)
+            case PeerRemoved(node_id=node_id, reason=RemovalReason.EQUIVOCATED):
+                assert node_id in self.known
+                self.out[node_id] = RemovalReason.EQUIVOCATED
             case PeerRemoved(node_id=node_id, reason=reason):
                 assert node_id not in self.out
                 assert node_id in self.known

@@ -26,7 +26,7 @@ class Station:
     entropy: Entropy
     heard: list[Heard] = field(default_factory=list)
     outbox: list[tuple[float, SendPacket | SendControl]] = field(default_factory=list)
-    unsent: list[SendPacket] = field(default_factory=list)
+    unsent: list[SendPacket | SendControl] = field(default_factory=list)
     counters: dict[str, int] = field(default_factory=dict)
     events: deque[MixEvent] = field(default_factory=deque)
     unwelcome: set[int] = field(default_factory=set)
@@ -57,6 +57,9 @@ class Station:
         self.heard.append((now_s, "failed", None, IDS.index(peer)))
 
     def packet_unsent(self, event: SendPacket, *, now_s: float) -> None:
+        self.unsent.append(event)
+
+    def control_unsent(self, event: SendControl, *, now_s: float) -> None:
         self.unsent.append(event)
 
     def send_message(self, destination: NodeId, data: bytes, *, now_s: float) -> MessageId:
