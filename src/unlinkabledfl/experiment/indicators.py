@@ -11,6 +11,7 @@ from typing import Any, Final
 from unlinkabledfl.analysis.entropy import krum_budget, local_relay_entropy_bits, path_entropy_bits
 from unlinkabledfl.experiment import expectations, figures
 from unlinkabledfl.experiment.cautions import cautions_of
+from unlinkabledfl.experiment.data import check_data
 from unlinkabledfl.experiment.expectations import Traffic
 from unlinkabledfl.experiment.figures import Figures, Indicators
 from unlinkabledfl.experiment.graphs import ExchangeSets, build_topology, check_exchange, reach
@@ -43,6 +44,7 @@ _VIRTUAL_HOP_US: Final = {"sphinx": 130.0, "sealed": 35.0}
 
 def indicators(scenario: Scenario) -> Indicators:
     """Return all indicators; ConfigError where the scenario cannot work at all."""
+    check_data(scenario)
     graph = build_topology(scenario)
     check_exchange(graph, scenario.mixnet)
     traffic = expectations.traffic_of(scenario, graph)

@@ -14,6 +14,7 @@ from nacl.bindings import crypto_sign_seed_keypair
 from pydantic import SecretStr
 
 from unlinkabledfl.errors import LocalProtocolError
+from unlinkabledfl.experiment.data import check_data
 from unlinkabledfl.experiment.expectations import default_deadline_s
 from unlinkabledfl.experiment.graphs import ExchangeSets, build_topology, check_exchange
 from unlinkabledfl.experiment.node_config import Contact, FullNodeConfig, Graph, LearnerConfig, LinkConfig, Schedule
@@ -47,6 +48,7 @@ class ExperimentPlan:
     def __init__(self, scenario: Scenario, *, run_id: str, hosting: Hosting | None = None) -> None:
         self.scenario = scenario
         self.run_id = run_id
+        check_data(scenario)
         self.topology = build_topology(scenario)
         check_exchange(self.topology, scenario.mixnet)
         nodes = self.topology.nodes
