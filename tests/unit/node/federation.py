@@ -79,6 +79,8 @@ class Plan:
     train_s: Callable[[int, int], float] = lambda node, _round: 1.0 + 0.1 * node
     failing: Callable[[int, int], bool] = lambda _node, _round: False
     peers: PeerSettings = field(default_factory=PeerSettings)
+    states: Mapping[int, State] = field(default_factory=dict)
+    """What nodes begin with, where it is not the blank model."""
 
 
 class Federation:
@@ -101,9 +103,12 @@ class Federation:
             seed=seed,
         )
         self._packets = packets
+        self.packet_bytes = packets.packet_bytes
         self.ids = self._mixnet.node_ids
         self.partners = [self._partners(topology, index) for index in range(plan.nodes)]
         self.learners = [SoftmaxLearner(index) for index in range(plan.nodes)]
+        for index, state in plan.states.items():
+            self.learners[index].load(state)
         self.reports: dict[int, dict[int, Mapping[str, float]]] = defaultdict(dict)
         self.ended_s: dict[int, dict[int, float]] = defaultdict(dict)
         self.phases: dict[int, list[tuple[int, str]]] = defaultdict(list)
@@ -112,7 +117,7 @@ class Federation:
         learning = Class(self.learners, plan.train_s, plan.failing)
         self.world = World(
             node_ids=self.ids,
-            factory=self._make,
+            factory=self.make,
             topology=topology,
             packet_bytes=packets.packet_bytes,
             seed=seed,
@@ -143,7 +148,7 @@ class Federation:
         distances = topology.distances_from(index)
         return [other for other, distance in enumerate(distances) if 1 <= distance <= 2]
 
-    def _make(self, *, index: int, serial: int, entropy: Entropy) -> Participant:
+    def make(self, *, index: int, serial: int, entropy: Entropy) -> Participant:
         partners = tuple(self.ids[other] for other in self.partners[index])
         absent = tuple(self.ids[other] for other in self.partners[index] if other in self.plan.absent)
         return Participant(
@@ -153,7 +158,7 @@ class Federation:
             exchange=Exchange(
                 destinations=partners, expected_from=partners, absent=absent if self.plan.foreseen else ()
             ),
-            state=blank_model(),
+            state=self.plan.states.get(index, blank_model()),
             entropy=entropy,
         )
 
