@@ -1,7 +1,7 @@
 """One dial: a peer's addresses in turn, until one of them answers as that peer.
 
     trying --welcomed---------------------------> done
-    trying --closed, large datagrams are lost---> trying
+    trying --silent after TLS, smaller ones-----> trying
     trying --closed, another address------------> trying
     trying --closed, no more addresses----------> failed
 
@@ -80,10 +80,10 @@ class Attempt:
         link, self.link = self.link, None
         return link
 
-    def closed(self) -> None:
-        """The link in progress came to nothing."""
+    def closed(self, *, in_silence: bool) -> None:
+        """The link in progress came to nothing, `in_silence` if nobody closed it."""
         link, self.link = self.link, None
-        if link is not None and link.was_secured:
+        if link is not None and link.was_secured and in_silence:
             smaller = next((size for size in _SIZES if size < link.datagram_bytes), None)
             if smaller is not None:
                 self._places.appendleft((link.address, smaller))

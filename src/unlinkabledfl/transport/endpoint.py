@@ -22,7 +22,7 @@ from unlinkabledfl.transport.book import PeerBook
 from unlinkabledfl.transport.cells import CellFormat, ControlCell, PacketCell
 from unlinkabledfl.transport.certificates import LinkIdentity
 from unlinkabledfl.transport.handshake import Proved
-from unlinkabledfl.transport.link import CloseCode, Closed, Link, Opened
+from unlinkabledfl.transport.link import LINK_TIMEOUT, CloseCode, Closed, Link, Opened
 from unlinkabledfl.transport.pairing import Dial, Down, Failed, Pairing, PairingEvent, Reject, StopDial, Up, Welcome
 from unlinkabledfl.transport.settings import EndpointSettings
 from unlinkabledfl.transport.sink import EndpointSink
@@ -105,7 +105,7 @@ class Endpoint:
             link.close(CloseCode.BYE, cause="closed_by_us")
             self._switchboard.touch(link)
         for peer in list(self._peers.values()):
-            peer.pairing.hang_up(now_s=self._now_s())
+            peer.pairing.hang_up(now_s=self.now_s())
             self._settle(peer)
         self._switchboard.close()
 
@@ -114,7 +114,7 @@ class Endpoint:
     def want(self, peer: NodeId) -> None:
         """Keep a link to this peer from now on: dial it, and dial it again whenever it is gone."""
         entry = self._entry(peer)
-        entry.pairing.want(now_s=self._now_s())
+        entry.pairing.want(now_s=self.now_s())
         self._settle(entry)
 
     def release(self, peer: NodeId) -> None:
@@ -127,14 +127,14 @@ class Endpoint:
     def dial(self, peer: NodeId) -> None:
         """Make a link to this peer if there is none: `link_up` or `dial_failed` follows, never before this returns."""
         entry = self._entry(peer)
-        entry.pairing.dial(now_s=self._now_s())
+        entry.pairing.dial(now_s=self.now_s())
         self._settle(entry)
 
     def hang_up(self, peer: NodeId) -> None:
         """Close the link to this peer, or stop dialling it."""
         entry = self._peers.get(peer)
         if entry is not None:
-            entry.pairing.hang_up(now_s=self._now_s())
+            entry.pairing.hang_up(now_s=self.now_s())
             self._lose_waiting(entry)
             self._settle(entry)
 
@@ -149,7 +149,7 @@ class Endpoint:
         entry = self._peers.get(peer) or self._entry(peer)
         link = entry.pairing.link
         if link is not None:
-            taken = link.send_packet(packet, now_s=self._now_s())
+            taken = link.send_packet(packet, now_s=self.now_s())
             self._switchboard.touch(link)
             return taken
         if len(entry.waiting) >= self._settings.dial_queue_packets:
@@ -212,7 +212,7 @@ class Endpoint:
             link.close(CloseCode.REFUSED, cause="link_too_many")
             self._switchboard.touch(link)
         else:
-            entry.pairing.proved(link, now_s=self._now_s())
+            entry.pairing.proved(link, now_s=self.now_s())
         self._settle(entry)
 
     def _opened(self, link: Link) -> None:
@@ -220,7 +220,7 @@ class Endpoint:
         if entry is None:
             return
         entry.attempt = None
-        entry.pairing.opened(link, now_s=self._now_s())
+        entry.pairing.opened(link, now_s=self.now_s())
         self._settle(entry)
 
     def _closed(self, link: Link, cause: str, unsent: int) -> None:
@@ -229,10 +229,10 @@ class Endpoint:
             self.counters.add("lost_on_link", unsent)
         entry = self._dialling(link)
         if entry is not None and entry.attempt is not None:
-            entry.attempt.closed()
+            entry.attempt.closed(in_silence=cause == LINK_TIMEOUT)
         elif link.peer is not None and link.peer in self._peers:
             entry = self._peers[link.peer]
-            entry.pairing.closed(link, now_s=self._now_s())
+            entry.pairing.closed(link, now_s=self.now_s())
             self._settle(entry)
 
     def _dialling(self, link: Link) -> _Peer | None:
@@ -244,7 +244,7 @@ class Endpoint:
         cells = link.take_cells()
         if not cells or peer is None or self._sink is None or not self._is_link(peer, link):
             return
-        link.used_at_s = self._now_s()
+        link.used_at_s = self.now_s()
         for cell in cells:
             match cell:
                 case PacketCell(packet=packet):
@@ -286,7 +286,7 @@ class Endpoint:
 
     def _on_timer(self, entry: _Peer) -> None:
         entry.timer = None
-        entry.pairing.handle_timer(now_s=self._now_s())
+        entry.pairing.handle_timer(now_s=self.now_s())
         self._settle(entry)
 
     def _follow(self, entry: _Peer, event: PairingEvent[Link]) -> None:
@@ -296,7 +296,7 @@ class Endpoint:
             case StopDial():
                 self._stop_dial(entry)
             case Welcome(connection=link):
-                link.welcome(now_s=self._now_s())
+                link.welcome(now_s=self.now_s())
                 self._switchboard.touch(link)
             case Reject(connection=link):
                 self._take_cells(link)
@@ -320,10 +320,10 @@ class Endpoint:
         if self._sink is None or link is None:
             return
         if not self._sink.link_up(entry.id):
-            entry.pairing.hang_up(now_s=self._now_s())
+            entry.pairing.hang_up(now_s=self.now_s())
             self._lose_waiting(entry)
             return
-        while entry.waiting and link.send_packet(entry.waiting[0], now_s=self._now_s()):
+        while entry.waiting and link.send_packet(entry.waiting[0], now_s=self.now_s()):
             entry.waiting.popleft()
         self._lose_waiting(entry)
         self._switchboard.touch(link)
@@ -353,7 +353,7 @@ class Endpoint:
 
     def _dial_failed(self, entry: _Peer) -> None:
         entry.attempt = None
-        entry.pairing.failed(now_s=self._now_s())
+        entry.pairing.failed(now_s=self.now_s())
         self._settle(entry)
 
     def _stop_dial(self, entry: _Peer) -> None:
@@ -374,7 +374,7 @@ class Endpoint:
             return
         _, longest = min(spare, key=lambda pair: pair[0])
         self.counters.add("link_made_room")
-        longest.pairing.hang_up(now_s=self._now_s())
+        longest.pairing.hang_up(now_s=self.now_s())
         self._settle(longest)
 
     def _knows(self, peer: NodeId, fingerprint: bytes, introduction: bytes) -> bool:
@@ -385,7 +385,8 @@ class Endpoint:
             return contact.fingerprint == fingerprint
         return self._book.admit(peer, fingerprint=fingerprint, introduction=introduction)
 
-    def _now_s(self) -> float:
+    def now_s(self) -> float:
+        """The clock of its links: the loop's."""
         return self._switchboard.now_s()
 
     def _chance(self) -> float:

@@ -38,7 +38,10 @@ from unlinkabledfl.transport.quic import alpn_fits
 from unlinkabledfl.transport.settings import EndpointSettings
 from unlinkabledfl.transport.udp import Address
 
-__all__ = ["CloseCode", "Closed", "Link", "LinkEvent", "Opened"]
+__all__ = ["LINK_TIMEOUT", "CloseCode", "Closed", "Link", "LinkEvent", "Opened"]
+
+LINK_TIMEOUT: Final = "link_timeout"
+"""The cause with which a link closes whose peer fell silent before it was open."""
 
 _DIALLERS_STREAM: Final = 2
 _LISTENERS_STREAM: Final = 3
@@ -251,7 +254,7 @@ class Link:
                 self._probed_at_s = now_s
                 self._call(lambda: self._quic.send_ping(0), now_s)
             else:
-                self.close(CloseCode.REFUSED, cause="link_timeout")
+                self.close(CloseCode.REFUSED, cause=LINK_TIMEOUT)
         timer_s = self._quic.get_timer()
         if timer_s is not None and now_s >= timer_s:
             self._call(lambda: self._quic.handle_timer(now_s), now_s)
