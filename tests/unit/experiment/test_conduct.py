@@ -1,0 +1,119 @@
+"""However a run ends, its directory says so and can be read."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from unlinkabledfl.errors import ConfigError, RunError
+from unlinkabledfl.experiment.backends.protocol import Job
+from unlinkabledfl.experiment.conduct import conduct, create_run, resume_run
+from unlinkabledfl.experiment.records import RunDirectory, Status
+from unlinkabledfl.experiment.scenario import Scenario, preset
+
+SCENARIO = preset("demo", ["topology.nodes=4", "topology.degree=2", "run.backend=simulation", "run.name=toy"])
+
+
+class Toy:
+    """A backend that reports one round of every node, and then does as it is told."""
+
+    def __init__(self, then: Callable[[], None] = lambda: None) -> None:
+        self._then = then
+        self.jobs: list[Job] = []
+
+    def run(self, job: Job) -> None:
+        self.jobs.append(job)
+        for node in range(4):
+            metrics = {"accuracy": 0.25 * node, "fragments_sent": 8.0, "fragments_aggregated": 8.0}
+            job.recorder.record(time_s=2.0, round_number=job.first_round, node=node, metrics=metrics)
+            model = {"w": np.full(3, node, dtype=np.float32)}
+            job.directory.save_checkpoint(node, round_number=job.first_round, state=model)
+        self._then()
+
+
+def interrupt() -> None:
+    raise KeyboardInterrupt
+
+
+def fail() -> None:
+    raise RunError("the disk is full")
+
+
+def break_down() -> None:
+    raise ZeroDivisionError("by nothing")
+
+
+def run(then: Callable[[], None], path: Path, *, scenario: Scenario = SCENARIO) -> None:
+    directory = create_run(scenario, path)
+    try:
+        conduct(scenario, directory=directory, backend=Toy(then))
+    finally:
+        directory.release()
+
+
+def test_a_run_that_ends_returns_its_document(tmp_path: Path) -> None:
+    directory = create_run(SCENARIO, tmp_path / "run")
+
+    document = conduct(SCENARIO, directory=directory, backend=Toy())
+
+    assert (document["run"], document["backend"], document["status"]) == ("toy", "simulation", "finished")
+    assert [(each["round"], each["accuracy_mean"], each["accuracy_min"]) for each in document["rounds"]] == [
+        (1, 0.375, 0.0)
+    ]
+    assert document["fragments"]["sent"] == document["fragments"]["aggregated"] == 32
+    assert RunDirectory.open(tmp_path / "run").summary() == document
+
+
+@pytest.mark.parametrize(
+    ("then", "raises", "status", "reason"),
+    [
+        (interrupt, KeyboardInterrupt, Status.INTERRUPTED, "interrupted by its operator"),
+        (fail, RunError, Status.FAILED, "the disk is full"),
+        (break_down, ZeroDivisionError, Status.FAILED, "ZeroDivisionError: by nothing"),
+    ],
+)
+def test_a_run_that_ends_early_leaves_its_figures_and_the_reason(
+    then: Callable[[], None], raises: type[BaseException], status: Status, reason: str, tmp_path: Path
+) -> None:
+    with pytest.raises(raises):
+        run(then, tmp_path / "run")
+
+    left = RunDirectory.open(tmp_path / "run")
+    assert left.status() is status
+    assert left.summary()["reason"] == reason
+    assert len(left.summary()["rounds"]) == 1
+
+
+def test_a_run_is_taken_up_with_its_scenario_and_its_models_in_the_round_that_somebody_has_not_done(
+    tmp_path: Path,
+) -> None:
+    with pytest.raises(KeyboardInterrupt):
+        run(interrupt, tmp_path / "run")
+    backend = Toy()
+
+    scenario, directory = resume_run(tmp_path / "run")
+    document = conduct(scenario, directory=directory, backend=backend)
+
+    (job,) = backend.jobs
+    assert scenario == SCENARIO
+    assert job.first_round == 2
+    assert {node: float(checkpoint.state["w"][0]) for node, checkpoint in job.checkpoints.items()} == {
+        node: float(node) for node in range(4)
+    }
+    assert (document["status"], [each["round"] for each in document["rounds"]]) == ("finished", [1, 2])
+
+
+def test_a_finished_run_is_not_taken_up_again(tmp_path: Path) -> None:
+    run(lambda: None, tmp_path / "run")
+
+    with pytest.raises(ConfigError):
+        resume_run(tmp_path / "run")
+
+
+def test_the_directory_holds_the_complete_scenario_and_the_links(tmp_path: Path) -> None:
+    run(lambda: None, tmp_path / "run")
+
+    assert "circulant" in (tmp_path / "run" / "scenario.toml").read_text()
+    links = (tmp_path / "run" / "topology.csv").read_text().split()
+    assert links == ["node,neighbour", "0,1", "0,3", "1,2", "2,3"]
