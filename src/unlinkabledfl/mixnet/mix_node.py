@@ -23,6 +23,7 @@ no other way out. Descriptors leave at once; they are public, and every peer pas
 
 from collections import deque
 from collections.abc import Callable, Sequence
+from itertools import groupby
 from math import inf
 from typing import Any, assert_never
 
@@ -67,6 +68,8 @@ from unlinkabledfl.mixnet.peers import (
 from unlinkabledfl.sphinx import NodeId
 
 __all__ = ["MixNode", "NeighbourLimits"]
+
+_FORGED = frozenset({"bad_mac", "bad_element"})
 
 _RENEWAL_PAUSE_S = 1.0
 """A node signs no two descriptors faster: serials that count seconds would repeat after a restart."""
@@ -195,20 +198,19 @@ class MixNode:
         if not self._admits(from_peer, now_s):
             return
         try:
-            unwrapped = self._unwrap(packet)
+            unwrapped: Unwrapped | PacketError = self._unwrap(packet)
         except PacketError as refusal:
-            self.counters.add(refusal.cause)
-        else:
-            self._take(unwrapped, from_peer, now_s)
+            unwrapped = refusal
+        self._take(unwrapped, from_peer, now_s)
 
     def receive_packets(self, packets: Sequence[tuple[NodeId, Opaque]], *, now_s: float) -> None:
         """Several packets, each with the neighbour that handed it over: as one after the other, for less work."""
         admitted = [(peer, packet) for peer, packet in packets if self._admits(peer, now_s)]
-        results = self._unwrap_batch([packet for _, packet in admitted])
-        for (peer, _), result in zip(admitted, results, strict=True):
-            if isinstance(result, PacketError):
-                self.counters.add(result.cause)
-            else:
+        for doubtful, run in groupby(admitted, key=lambda arrival: self._neighbours.is_doubtful(arrival[0])):
+            arrivals = list(run)
+            unwrap = self._unwrap_each if doubtful else self._unwrap_batch
+            results = unwrap([packet for _, packet in arrivals])
+            for (peer, _), result in zip(arrivals, results, strict=True):
                 self._take(result, peer, now_s)
 
     def receive_control(self, data: bytes, *, from_peer: NodeId, now_s: float) -> None:
@@ -271,6 +273,15 @@ class MixNode:
                     raise
         return self._packets.unwrap(packet, key=keys[-1].pair, replays=keys[-1].replays)
 
+    def _unwrap_each(self, packets: Sequence[Opaque]) -> list[Unwrapped | PacketError]:
+        results: list[Unwrapped | PacketError] = []
+        for packet in packets:
+            try:
+                results.append(self._unwrap(packet))
+            except PacketError as refusal:
+                results.append(refusal.with_traceback(None))
+        return results
+
     def _unwrap_batch(self, packets: Sequence[Opaque]) -> list[Unwrapped | PacketError]:
         current, *previous = self._keys.keys
         results = self._packets.unwrap_batch(packets, key=current.pair, replays=current.replays)
@@ -285,7 +296,12 @@ class MixNode:
                 results[index] = result
         return results
 
-    def _take(self, unwrapped: Unwrapped, via: NodeId, now_s: float) -> None:
+    def _take(self, unwrapped: Unwrapped | PacketError, via: NodeId, now_s: float) -> None:
+        if isinstance(unwrapped, PacketError):
+            self._neighbours.opened(via, good=unwrapped.cause not in _FORGED)
+            self.counters.add(unwrapped.cause)
+            return
+        self._neighbours.opened(via, good=True)
         try:
             self._act_on(unwrapped, via, now_s)
         except PacketError as refusal:

@@ -55,10 +55,11 @@ class NeighbourLimits:
 class _Neighbour:
     """The budgets of one link."""
 
-    __slots__ = ("admitted", "descriptors", "held", "linked", "news", "packets")
+    __slots__ = ("admitted", "descriptors", "doubtful", "held", "linked", "news", "packets")
 
     def __init__(self, limits: NeighbourLimits) -> None:
         self.linked = False
+        self.doubtful = False  # its last packet was forged, or for somebody else
         self.held = 0  # packets of its that wait in our mixer
         self.admitted = 0  # packets of its since the current key, each of which may take a place in a replay window
         self.packets = TokenBucket(rate_per_s=limits.packets_per_s, burst=limits.packets_burst)
@@ -133,6 +134,14 @@ class Neighbours:
             return "replay_share_used_up"
         neighbour.admitted += 1
         return None
+
+    def is_doubtful(self, peer: NodeId) -> bool:
+        """Whether its last packet was a forgery. What lanes refuse is multiplied again: a flood is cheaper without."""
+        return self._known[peer].doubtful
+
+    def opened(self, peer: NodeId, *, good: bool) -> None:
+        """A packet of this peer's opened, or was a forgery."""
+        self._known[peer].doubtful = not good
 
     def refuse_control(self, peer: NodeId, now_s: float) -> str | None:
         """The cause for which a control message of this peer is not even looked at."""

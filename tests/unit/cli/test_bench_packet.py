@@ -18,6 +18,8 @@ def test_the_document_carries_the_promised_keys(capsys: pytest.CaptureFixture[st
     document = json.loads(capsys.readouterr().out)
     assert set(document) >= MEASURED | COMPARED | ABOUT
     assert list(document["create_us"]) == ["1", "2", "3", "5"]
+    assert document["node"]["refused_us"].keys() == document["node"]["refused_batch_us"].keys()
+    assert document["dearest_refusal"] == document["node"]["dearest_refusal"] > 0
     assert all(us > 0 for us in (document["hop_us"], document["surb_us"], *document["create_us"].values()))
 
 

@@ -1,6 +1,4 @@
-import time
 from collections.abc import Callable
-from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -32,7 +30,7 @@ from unlinkabledfl.mixnet.events import (
 )
 from unlinkabledfl.mixnet.keys import KeyRotated
 from unlinkabledfl.mixnet.mix_node import MixNode, NeighbourLimits
-from unlinkabledfl.mixnet.mixers import OffSettings, OutboxSettings, PoissonSettings
+from unlinkabledfl.mixnet.mixers import OffSettings, PoissonSettings
 from unlinkabledfl.sphinx import NodeId
 
 OFF = OffSettings()
@@ -444,61 +442,3 @@ def test_a_new_link_is_told_our_descriptor() -> None:
     (event,) = drain(node)
     assert isinstance(event, SendControl)
     assert event.to == NEIGHBOUR
-
-
-# Cost
-
-
-class CountingHandle:
-    """A loaded private key that counts its multiplications."""
-
-    def __init__(self, handle: Any) -> None:
-        self.handle = handle
-        self.count = 0
-
-    def exchange(self, point: Any) -> Any:
-        self.count += 1
-        return self.handle.exchange(point)
-
-
-@pytest.mark.parametrize(
-    ("name", "multiplications"),
-    [("truncated", 0), ("oversized", 0), ("random", 1), ("tampered header", 1), ("mis-addressed", 1), ("zeros", 1)],
-)
-def test_a_forgery_costs_at_most_one_multiplication(name: str, multiplications: int) -> None:
-    network = Network()
-    packets, _ = bad_packets(network)[name]
-    pair = network[1]._keys.current.pair  # noqa: SLF001 -- where the multiplications happen
-    handle = CountingHandle(pair.handle)
-    object.__setattr__(pair, "handle", handle)
-
-    receive(network[1], packets[0])
-
-    assert handle.count == multiplications
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    "name", [name for name in bad_packets(Network()) if "reply" not in name and name not in ("forged loop",)]
-)
-def test_refusing_costs_less_than_serving(name: str) -> None:
-    """Best of five rounds of a hundred; the refused one gets a tenth more, for a clock on a busy machine."""
-
-    def cost_s(of_a_round: list[bytes]) -> float:
-        best = float("inf")
-        for _ in range(5):
-            network = Network(settings=MixSettings(mixer=OutboxSettings()))
-            me = network[1]
-            me.receive_packet(of_a_round[0], from_peer=NEIGHBOUR, now_s=1.0)
-            started = time.process_time()
-            for packet in of_a_round[1:]:
-                me.receive_packet(packet, from_peer=NEIGHBOUR, now_s=1.0)
-            best = min(best, time.process_time() - started)
-        return best
-
-    network = Network(settings=MixSettings(mixer=OutboxSettings()))
-    me = network[1]
-    served = [packet_for(me, envelope=message(network[2], network[3], number=n), seed=n) for n in range(100)]
-    packets, _ = bad_packets(network)[name]
-
-    assert cost_s([packets[-1]] * 100) < 1.1 * cost_s(served)

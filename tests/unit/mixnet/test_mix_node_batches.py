@@ -1,15 +1,19 @@
 """A node that gets several packets at once does exactly what it does with one after the other."""
 
+from collections.abc import Sequence
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.unit.mixnet.nodes import GEOMETRY, LOOP, Network, bad_packets, drain, flipped, identity, packet_for
+from unlinkabledfl.errors import PacketError
 from unlinkabledfl.mixnet.config import MixSettings
 from unlinkabledfl.mixnet.mix_node import MixNode, NeighbourLimits
 from unlinkabledfl.mixnet.mixers import MixerSettings, OffSettings, OutboxSettings, PoissonSettings
+from unlinkabledfl.mixnet.packets import Unwrapped
 from unlinkabledfl.mixnet.sphinx_packets import SphinxPackets
-from unlinkabledfl.sphinx import NodeId, Sphinx
+from unlinkabledfl.sphinx import NodeId, PrivateKey, ReplayFilter, Sphinx
 
 MIXERS: dict[str, MixerSettings] = {
     "off": OffSettings(),
@@ -56,20 +60,44 @@ def test_a_batch_is_taken_like_its_packets_one_after_the_other(mixer: MixerSetti
     assert state(one[1]) == state(other[1])
 
 
-def test_a_batch_of_good_packets_goes_through_the_lanes_together() -> None:
-    calls: list[int] = []
+class Counting(SphinxPackets):
+    """Takes down how many packets came together."""
 
-    class Counting(SphinxPackets):
-        def unwrap_batch(self, packets, **where):  # type: ignore[no-untyped-def]
-            calls.append(len(packets))
-            return super().unwrap_batch(packets, **where)
+    def __init__(self) -> None:
+        super().__init__(Sphinx(GEOMETRY))
+        self.batches: list[int] = []
 
-    network = Network(3, packets=Counting(Sphinx(GEOMETRY)))
-    batch = [(identity(2), packet_for(network[1], network[3], envelope=LOOP, seed=seed)) for seed in range(9)]
+    def unwrap_batch(
+        self, packets: Sequence[bytes], *, key: PrivateKey, replays: ReplayFilter
+    ) -> list[Unwrapped | PacketError]:
+        self.batches.append(len(packets))
+        return super().unwrap_batch(packets, key=key, replays=replays)
+
+
+def test_a_batch_goes_through_the_lanes_together_whoever_handed_over_its_packets() -> None:
+    packets = Counting()
+    network = Network(3, packets=packets)
+    batch = [(PEERS[seed % 2], packet_for(network[1], network[3], envelope=LOOP, seed=seed)) for seed in range(9)]
 
     network[1].receive_packets(batch, now_s=1.0)
 
-    assert (calls, network[1].counters["relayed"]) == ([9], 9)
+    assert (packets.batches, network[1].counters["relayed"]) == ([9], 9)
+
+
+def test_who_forges_is_taken_off_the_lanes_until_a_packet_of_its_opens() -> None:
+    packets = Counting()
+    network = Network(3, packets=packets)
+    me = network[1]
+    good = [packet_for(me, network[3], envelope=LOOP, seed=seed) for seed in range(9)]
+    forged = [(PEERS[0], flipped(packet, 40)) for packet in good]
+
+    me.receive_packets(forged[:4], now_s=1.0)
+    me.receive_packets([*forged[4:8], (PEERS[1], good[0]), (PEERS[1], good[1])], now_s=1.0)
+    me.receive_packets([(PEERS[0], good[2])], now_s=1.0)
+    me.receive_packets([(PEERS[0], packet) for packet in good[3:]], now_s=1.0)
+
+    assert packets.batches == [4, 2, 6]
+    assert (me.counters["bad_mac"], me.counters["relayed"]) == (8, 9)
 
 
 def test_an_empty_batch_changes_nothing() -> None:
