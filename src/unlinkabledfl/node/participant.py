@@ -8,9 +8,9 @@
     evaluating --evaluated, rounds left-------> RoundFinished, TrainRequested, training
     evaluating --evaluated, none left---------> RoundFinished, Finished, over
 
-It composes machines and decides little itself: `Rounds` when to do what, `Sending` which fragment is next, `Presence`
-who is waited for, `Collecting` how much is here; the pool and the mix do the rest. Whatever state it is in, it relays:
-packets of others, acknowledgements and cover go on while it trains, and after its last round.
+It composes machines and decides little itself: `Rounds` when to do what, `Sharing` what goes out next, `Intake` what
+came in, `Presence` who is waited for, `Ledger` what is reported; the mix carries it. Whatever state it is in, it
+relays: packets of others, acknowledgements and cover go on while it trains, and after its last round.
 
 Encoding and aggregation are done in slices, one range at a time, each at a timer that is due at once. Between two
 slices the driver carries packets, so that work never holds up what others see of this node for longer than a slice.
@@ -24,21 +24,8 @@ from collections import deque
 from collections.abc import Mapping, Sequence
 from typing import assert_never
 
-import numpy as np
-
-from unlinkabledfl.errors import ConfigError, FragmentError, LocalProtocolError, QueueFullError
-from unlinkabledfl.fragments import (
-    Aggregation,
-    FragmentDecoder,
-    FragmentEncoder,
-    Pool,
-    StateLayout,
-    Vector,
-    plan_grid,
-    selection_by_name,
-)
-from unlinkabledfl.fragments.selection import chosen_count
-from unlinkabledfl.mixnet.draw import Draw
+from unlinkabledfl.errors import ConfigError, LocalProtocolError
+from unlinkabledfl.fragments import Aggregation, FragmentDecoder, StateLayout, Vector, plan_grid
 from unlinkabledfl.mixnet.events import (
     MessageAcknowledged,
     MessageGivenUp,
@@ -50,11 +37,11 @@ from unlinkabledfl.mixnet.events import (
 )
 from unlinkabledfl.mixnet.mix_node import MixNode
 from unlinkabledfl.mixnet.packets import Opaque, PacketFormat
-from unlinkabledfl.node.collecting import Collecting
 from unlinkabledfl.node.events import Finished, ModelReady, NodeEvent, PhaseChanged, RoundFinished, TrainRequested
+from unlinkabledfl.node.intake import Intake
 from unlinkabledfl.node.learner import State
 from unlinkabledfl.node.ledger import Ledger, Totals, totals_of
-from unlinkabledfl.node.payload import Disguise, Payload
+from unlinkabledfl.node.payload import Disguise
 from unlinkabledfl.node.presence import Presence
 from unlinkabledfl.node.rounds import (
     AggregationDue,
@@ -67,22 +54,20 @@ from unlinkabledfl.node.rounds import (
     RoundsEvent,
     TrainingDue,
 )
-from unlinkabledfl.node.sending import Sending
 from unlinkabledfl.node.settings import Exchange, ParticipantSettings
+from unlinkabledfl.node.sharing import Sharing
 from unlinkabledfl.sphinx import Entropy, NodeId
 
 _SLICE_PAUSE_S = 1e-6
 """Lets time go on between two slices: a virtual clock would stand still for as long as there is work."""
-_HANDED_IN_A_SLICE = 8
 
 
 class Participant:
     """What a driver sees of one node. Starts nothing when it is made, and draws no entropy."""
 
     __slots__ = (
-        "_aggregation", "_bound", "_bytes_sent", "_collecting", "_decoder", "_events", "_exchange", "_layout",
-        "_ledger", "_mix_is_full", "_packet_bytes", "_packets_sent", "_payload", "_pool", "_presence",
-        "_rounds", "_rule", "_selection", "_sending", "_settings", "_shared", "_state", "_work_at_s", "mix",
+        "_aggregation", "_bound", "_bytes_sent", "_events", "_exchange", "_intake", "_layout", "_ledger",
+        "_packet_bytes", "_packets_sent", "_presence", "_rounds", "_sharing", "_state", "_work_at_s", "mix",
         "node_id",
     )  # fmt: skip
 
@@ -99,47 +84,31 @@ class Participant:
     ) -> None:
         if mix.node_id in exchange.destinations or mix.node_id in exchange.expected_from:
             raise LocalProtocolError("a node does not exchange fragments with itself")
-        payload, rounds = settings.payload, settings.rounds
         self.mix = mix
         self.node_id = mix.node_id
-        self._settings = settings
         self._exchange = exchange
         self._packet_bytes = packets.packet_bytes
-        self._bound = payload.bound
+        self._bound = settings.payload.bound
         self._state = state
         self._layout = StateLayout(state)
-        codec = payload.make_codec()
         capacity_bytes = packets.data_bytes
-        grid = plan_grid(self._layout, codec, capacity_bytes=capacity_bytes)
-        self._decoder = FragmentDecoder(grid, capacity_bytes=capacity_bytes, bound=payload.bound)
-        self._selection = selection_by_name(payload.selection, grid, ratio=payload.ratio)
-        self._payload = Payload(
-            encoder=FragmentEncoder(grid, codec, capacity_bytes=capacity_bytes, bound=payload.bound),
-            decoder=self._decoder,
+        grid = plan_grid(self._layout, settings.payload.make_codec(), capacity_bytes=capacity_bytes)
+        decoder = FragmentDecoder(grid, capacity_bytes=capacity_bytes, bound=self._bound)
+        self._presence = Presence((*exchange.destinations, *exchange.expected_from), absent=exchange.absent)
+        self._sharing = Sharing(
+            mix=mix,
+            settings=settings,
+            decoder=decoder,
+            capacity_bytes=capacity_bytes,
+            destinations=exchange.destinations,
+            gone=self._presence.gone,
             entropy=entropy,
-            error_feedback=payload.error_feedback,
             disguise=disguise,
         )
-        self._pool = Pool(
-            self._decoder,
-            staleness=settings.aggregation.make_staleness(),
-            max_per_range=settings.aggregation.max_per_range,
-            first_round=rounds.first_round,
-        )
-        self._rule = settings.aggregation.make_rule()
-        self._collecting = Collecting(
-            partners=len(exchange.expected_from),
-            ranges=len(grid),
-            per_partner=chosen_count(grid, payload.ratio),
-            first_round=rounds.first_round,
-        )
-        self._presence = Presence((*exchange.destinations, *exchange.expected_from), absent=exchange.absent)
-        self._sending = Sending(draw=Draw(entropy), gone=self._presence.gone)
-        self._rounds = Rounds(rounds)
+        self._intake = Intake(settings=settings, decoder=decoder, partners=len(exchange.expected_from))
+        self._rounds = Rounds(settings.rounds)
         self._ledger = Ledger()
         self._aggregation: Aggregation | None = None
-        self._shared: Vector | None = None  # what was sent last, kept where a trigger compares with it
-        self._mix_is_full = False
         self._work_at_s: float | None = None
         self._packets_sent = 0
         self._bytes_sent = 0
@@ -167,8 +136,8 @@ class Participant:
     def totals(self) -> Totals:
         """What flowed so far."""
         return totals_of(
-            self._sending,
-            self._pool.tally(),
+            self._sharing.accounts,
+            self._intake.tally(),
             self.mix.counters,
             packets_sent=self._packets_sent,
             bytes_sent=self._bytes_sent,
@@ -179,12 +148,12 @@ class Participant:
         totals = self.totals
         return {
             "round": float(self._rounds.round),
-            "completeness_now": self._collecting.completeness(),
+            "completeness_now": self._intake.collecting.completeness(),
             "queue_own": float(self.mix.mixer.own_waiting),
             "queue_transit": float(self.mix.mixer.transit_waiting),
-            "fragments_planned": float(self._sending.planned),
-            "fragments_open": float(len(self._sending)),
-            "fragments_held": float(self._pool.tally().held),
+            "fragments_planned": float(self._sharing.accounts.planned),
+            "fragments_open": float(len(self._sharing.accounts)),
+            "fragments_held": float(self._intake.tally().held),
             "peers_routable": float(self.mix.peers.routable_count),
             "peers_gone": float(len(self._presence.gone)),
             "cover_share": totals.cover_share,
@@ -241,6 +210,7 @@ class Participant:
 
     def control_unsent(self, event: SendControl, *, now_s: float) -> None:
         """The link could not take this control message."""
+        self._bytes_sent -= self._packet_bytes
         self.mix.control_unsent(event, now_s=now_s)
         self._settle(now_s)
 
@@ -275,7 +245,9 @@ class Participant:
         self._check_answer(round_number, Phase.EVALUATE)
         notes = self._ledger.notes
         notes.evaluation = dict(metrics)
-        self._rounds.evaluated(completeness=notes.completeness, furthest=self._collecting.furthest(), now_s=now_s)
+        self._rounds.evaluated(
+            completeness=notes.completeness, furthest=self._intake.collecting.furthest(), now_s=now_s
+        )
         self._settle(now_s)
 
     # -- time and events ----------------------------------------------------------------------------------------
@@ -295,8 +267,7 @@ class Participant:
         due_s = self.next_timer_s()
         if due_s is None or now_s < due_s:
             return
-        if now_s > due_s:
-            self._rounds.starved(now_s - due_s)
+        self._rounds.starved(now_s - due_s, now_s=now_s)
         mix_s = self.mix.next_timer_s()
         if mix_s is not None and mix_s <= now_s:
             self.mix.handle_timer(now_s=now_s)
@@ -304,7 +275,7 @@ class Participant:
         if self._work_at_s is not None and self._work_at_s <= now_s:
             self._work_at_s = None
             self._aggregate_slice(now_s)
-            self._send_slice(now_s)
+            self._sharing.hand_over(now_s=now_s)
             self._settle(now_s)
             if self._work_at_s is not None:
                 self._work_at_s = now_s + _SLICE_PAUSE_S
@@ -332,26 +303,24 @@ class Participant:
                     self._follow_mix(event, now_s)
                     busy = True
             while (turn := next_round_event()) is not None:
-                self._follow_rounds(turn, now_s)
+                self._follow_rounds(turn)
                 busy = True
             if busy and self._rounds.phase is Phase.EXCHANGE:
                 self._check_complete(now_s)
-        if self._work_at_s is None and (self._aggregation is not None or self._can_send()):
+        if self._work_at_s is None and (self._aggregation is not None or self._sharing.has_work()):
             self._work_at_s = now_s
 
     def _follow_mix(self, event: MixEvent, now_s: float) -> None:
         match event:
             case MessageReceived(data=data):
-                self._receive_fragment(data)
+                self._intake.receive(data)
             case MessageAcknowledged(message_id=message_id, round_trip_s=round_trip_s):
-                self._mix_is_full = False
-                peer = self._sending.receive_acknowledgement(message_id)
+                peer = self._sharing.receive_acknowledgement(message_id)
                 if peer is not None:
                     self._ledger.round_trip(round_trip_s)
                     self._see(peer)
             case MessageGivenUp(message_id=message_id):
-                self._mix_is_full = False
-                peer = self._sending.give_up(message_id)
+                peer = self._sharing.give_up(message_id)
                 if peer is not None:
                     self._presence.given_up(peer)
             case PeerChanged(peer=peer, routable=routable, reason=reason):
@@ -368,35 +337,31 @@ class Participant:
             case _:
                 assert_never(event)
 
-    def _follow_rounds(self, event: RoundsEvent, now_s: float) -> None:
-        round_number = self._rounds.round
+    def _follow_rounds(self, event: RoundsEvent) -> None:
         match event:
-            case TrainingDue():
-                self._pool.advance(event.round_number)
-                self._collecting.advance(event.round_number)
+            case TrainingDue(round_number=number):
+                self._intake.advance(number)
                 self._ledger.begin()
                 self._tell_phase(Phase.TRAIN)
-                self._events.append(TrainRequested(round_number=event.round_number))
-            case ExchangeBegins():
+                self._events.append(TrainRequested(round_number=number))
+            case ExchangeBegins(round_number=number):
                 self._presence.exchange_begins()
-                self._share()
+                self._sharing.share(self._layout.flatten(self._state), round_number=number)
                 self._tell_phase(Phase.EXCHANGE)
             case AggregationDue():
-                self._aggregation = self._pool.aggregation(self._layout.flatten(self._state), self._rule)
+                self._aggregation = self._intake.aggregation(self._layout.flatten(self._state))
                 self._tell_phase(Phase.AGGREGATE)
-            case ModelDue(evaluate=evaluate):
+            case ModelDue(round_number=number, evaluate=evaluate):
                 self._tell_phase(Phase.EVALUATE)
-                self._events.append(ModelReady(round_number=round_number, state=self._state, evaluate=evaluate))
-            case RoundOver():
-                routable = self.mix.peers.routable_count
-                report = self._ledger.close(event, self.totals, peers_routable=routable)
-                self._events.append(RoundFinished(round_number=event.round_number, metrics=report))
+                self._events.append(ModelReady(round_number=number, state=self._state, evaluate=evaluate))
+            case RoundOver(round_number=number):
+                report = self._ledger.close(event, self.totals, peers_routable=self.mix.peers.routable_count)
+                self._events.append(RoundFinished(round_number=number, metrics=report))
             case AllOver(ending=ending):
                 self._tell_phase(Phase.IDLE)
                 self._events.append(Finished(ending=ending))
             case _:
                 assert_never(event)
-        _ = now_s
 
     def _tell_phase(self, phase: Phase) -> None:
         self._events.append(PhaseChanged(round_number=self._rounds.round, phase=phase.value))
@@ -408,74 +373,19 @@ class Participant:
                 f" {self._rounds.round}"
             )
 
-    # -- receiving ----------------------------------------------------------------------------------------------
-
-    def _receive_fragment(self, data: bytes) -> None:
-        pool, duplicates = self._pool, self._pool.counts[_DUPLICATE]
-        accepted = pool.receive(data)
-        try:
-            header, index = self._decoder.inspect(data)
-        except FragmentError:
-            return
-        # Peers with equal models send equal bytes; the pool takes one of them, but both have sent theirs.
-        if accepted or pool.counts[_DUPLICATE] > duplicates:
-            self._collecting.receive(header.round, index)
-        else:
-            self._collecting.note(header.round)
+    # -- the exchange -----------------------------------------------------------------------------------------
 
     def _see(self, peer: NodeId) -> None:
         if self._presence.alive(peer):
-            self._sending.restore(peer)
+            self._sharing.accounts.restore(peer)
 
     def _check_complete(self, now_s: float) -> None:
-        if not self._sending.is_settled:
+        if not self._sharing.accounts.is_settled:
             return
         is_waited_for = self._presence.is_waited_for
         absent = sum(not is_waited_for(peer) for peer in self._exchange.expected_from)
-        if self._collecting.is_complete(absent=absent):
+        if self._intake.collecting.is_complete(absent=absent):
             self._rounds.complete(now_s=now_s)
-
-    # -- sending ------------------------------------------------------------------------------------------------
-
-    def _share(self) -> None:
-        """Begin to send the model, if it has changed enough."""
-        vector = self._layout.flatten(self._state)
-        least = self._settings.rounds.trigger_change
-        if least:
-            if self._shared is not None and _change(vector, self._shared) < least:
-                return
-            self._shared = vector
-        destinations = self._exchange.destinations
-        ranges = self._selection.choose(vector, rng=self._payload.generator())
-        self._payload.begin(vector, round_number=self._rounds.round, ranges=ranges, takers=len(destinations))
-        self._sending.share(ranges, destinations)
-
-    def _can_send(self) -> bool:
-        return (
-            self._sending.planned > 0
-            and not self._mix_is_full
-            and self.mix.mixer.own_waiting < self._settings.queue_ahead
-        )
-
-    def _send_slice(self, now_s: float) -> None:
-        """Hand some fragments to the mix, and encode at most one range for that."""
-        payload, sending = self._payload, self._sending
-        may_encode = True
-        for _ in range(_HANDED_IN_A_SLICE):
-            if not self._can_send() or (place := sending.next_place()) is None:
-                return
-            if not payload.is_ready(place.index, place.destination):
-                if not may_encode:
-                    return
-                may_encode = False
-            data = payload.fragment(place.index, place.destination)
-            try:
-                message_id = self.mix.send_message(place.destination, data, now_s=now_s)
-            except QueueFullError:
-                self._mix_is_full = True
-                return
-            sending.taken(message_id)
-            payload.taken(place.index, place.destination)
 
     # -- aggregating --------------------------------------------------------------------------------------------
 
@@ -486,9 +396,9 @@ class Participant:
         self._state = self._layout.unflatten(result.vector, self._state)
         notes = self._ledger.notes
         notes.aggregate = result
-        notes.expected = self._collecting.expected
-        notes.collected = self._collecting.received()
-        notes.completeness = self._collecting.completeness()
+        notes.expected = self._intake.collecting.expected
+        notes.collected = self._intake.collecting.received()
+        notes.completeness = self._intake.collecting.completeness()
         self._rounds.aggregated(now_s=now_s)
 
     def _is_acceptable(self, vector: Vector) -> bool:
@@ -504,11 +414,4 @@ class Participant:
             )
 
 
-_DUPLICATE = "duplicate"
 _NEWS = ("added", "updated")
-
-
-def _change(vector: Vector, before: Vector) -> float:
-    """Return how far the vector has gone, as a share of where it was."""
-    length = float(np.linalg.norm(before))
-    return float(np.linalg.norm(vector - before)) / length if length else float("inf")

@@ -14,7 +14,8 @@ peer. A cadence is a grid of instants that begins with the first round: an excha
 in or after its own slot, so a node that trains too slowly misses an instant, not a round.
 
 Time that the node itself did not get does not count against a deadline (`starved`): on a machine without enough cores
-the fragments are there, unread, when a timer fires too late. Rounds get slower then, and lose nothing.
+the fragments are there, unread, when a timer fires too late. Rounds get slower then, up to twice the deadline, and lose
+nothing.
 
 A node far behind its peers would collect nothing ever after, as they do not send old rounds again. So after an exchange
 that ended with less than half of what was expected, and only then, the next round may be a later one, which most of its
@@ -34,6 +35,8 @@ from unlinkabledfl.node.events import Ending
 from unlinkabledfl.node.settings import Completion, RoundSettings
 
 _LEAST_TO_STAY = 0.5
+_STARVED_S = 0.25
+"""Timers that fire later than this tell of a machine without time, not of an event loop at work."""
 
 
 class Phase(StrEnum):
@@ -100,7 +103,7 @@ RoundsEvent: TypeAlias = TrainingDue | ExchangeBegins | AggregationDue | ModelDu
 class Rounds:
     """The round machine of one participant."""
 
-    __slots__ = ("_due_s", "_events", "_first_at_s", "_marks_s", "_settings", "phase", "round")
+    __slots__ = ("_due_s", "_events", "_first_at_s", "_grace_s", "_marks_s", "_settings", "phase", "round")
 
     def __init__(self, settings: RoundSettings) -> None:
         self._settings = settings
@@ -109,6 +112,7 @@ class Rounds:
         self._first_at_s = 0.0
         self._marks_s: list[float] = []  # when each phase of this round began
         self._due_s: float | None = None
+        self._grace_s = 0.0
         self._events: deque[RoundsEvent] = deque()
 
     def begin(self, *, now_s: float) -> None:
@@ -125,6 +129,7 @@ class Rounds:
         match settings.completion:
             case Completion.COMPLETENESS | Completion.DEADLINE:
                 self._due_s = now_s + settings.deadline_s
+                self._grace_s = settings.deadline_s
             case Completion.CADENCE:
                 self._due_s = self._next_beat_s(now_s)
             case Completion.IMMEDIATE:
@@ -161,10 +166,14 @@ class Rounds:
         else:
             self._begin_round(self._next_round(completeness, furthest), now_s)
 
-    def starved(self, by_s: float) -> None:
+    def starved(self, by_s: float, *, now_s: float) -> None:
         """A timer fired so much too late: the node did not get this time."""
-        if self._due_s is not None and self._settings.completion is Completion.COMPLETENESS:
-            self._due_s += by_s
+        if self._due_s is None or by_s < _STARVED_S or self._settings.completion is not Completion.COMPLETENESS:
+            return
+        # What came meanwhile is still unread, so the deadline never lies before now.
+        grant_s = min(by_s + max(0.0, now_s - self._due_s), self._grace_s)
+        self._grace_s -= grant_s
+        self._due_s += grant_s
 
     def next_timer_s(self) -> float | None:
         """When the exchange ends at the latest."""

@@ -57,7 +57,7 @@ def work(participant: Participant, *, until_s: float) -> list[NodeEvent]:
 def fragments_of(value: float, *, round_number: int = 1, seed: int = 0) -> list[bytes]:
     """What a peer with that model sends."""
     other = lone(mixer=OFF)
-    payload: Payload = other._payload  # noqa: SLF001 -- the very encoder of a peer
+    payload: Payload = other._sharing._payload  # noqa: SLF001 -- the very encoder of a peer
     vector = np.full(605, value, np.float32)
     payload.begin(vector + np.float32(1e-3 * seed), round_number=round_number, ranges=range(RANGES), takers=1)
     return [payload.fragment(index, other.node_id) for index in range(RANGES)]
@@ -248,10 +248,10 @@ def test_a_deadline_that_fires_late_is_put_off_by_that_much() -> None:
     due_s = participant.next_timer_s() or 0.0
 
     participant.handle_timer(now_s=58.0)
-    in_between = work(participant, until_s=50.9 + 58.0 - due_s)
-    after = work(participant, until_s=51.1 + 58.0 - due_s)
+    in_between = work(participant, until_s=57.9 + 58.0 - due_s)
+    after = work(participant, until_s=58.1 + 58.0 - due_s)
 
-    # It was due at 51 s, and the node had slept since before that.
+    # It was due at 51 s, and the node had slept since before that: what it slept counts, and what it is late.
     assert 40.0 < due_s < 51.0
     assert (in_between, after[0]) == ([], PhaseChanged(round_number=1, phase="aggregate"))
 

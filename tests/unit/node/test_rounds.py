@@ -73,9 +73,34 @@ def test_the_deadline_ends_an_exchange_that_is_not_complete() -> None:
 def test_time_that_a_node_did_not_get_does_not_count_against_its_deadline() -> None:
     machine = exchanging(rounds(deadline_s=30.0))
 
-    machine.starved(4.0)
+    machine.starved(4.0, now_s=20.0)
 
     assert machine.next_timer_s() == 35.0
+
+
+def test_a_deadline_that_was_slept_through_leaves_time_to_read_what_came() -> None:
+    machine = exchanging(rounds(deadline_s=30.0))
+
+    machine.starved(7.0, now_s=38.0)
+    machine.handle_timer(now_s=38.0)
+
+    assert (drain(machine), machine.next_timer_s()) == ([], 45.0)
+
+
+def test_an_event_loop_at_work_puts_nothing_off() -> None:
+    machine = exchanging(rounds(deadline_s=30.0))
+    for _ in range(100):
+        machine.starved(0.1, now_s=20.0)
+
+    assert machine.next_timer_s() == 31.0
+
+
+def test_a_node_that_never_gets_time_waits_for_two_deadlines_and_no_longer() -> None:
+    machine = exchanging(rounds(deadline_s=30.0))
+    for instant in range(1, 100):
+        machine.starved(1.0, now_s=float(instant))
+
+    assert machine.next_timer_s() == 61.0
 
 
 @pytest.mark.parametrize("completion", [Completion.DEADLINE, Completion.CADENCE])
@@ -83,7 +108,7 @@ def test_a_fixed_end_is_neither_brought_forward_nor_put_off(completion: Completi
     machine = exchanging(rounds(completion=completion, deadline_s=29.0, cadence_s=30.0))
 
     machine.complete(now_s=2.0)
-    machine.starved(4.0)
+    machine.starved(4.0, now_s=20.0)
 
     assert (drain(machine), machine.next_timer_s()) == ([], 30.0)
 
@@ -205,7 +230,7 @@ def test_rounds_only_go_up_and_each_that_begins_ends_once_in_order(
         elif what == "evaluated" and machine.phase is Phase.EVALUATE:
             machine.evaluated(completeness=completeness, furthest=furthest, now_s=now_s)
         elif what == "starved":
-            machine.starved(wait_s)
+            machine.starved(wait_s, now_s=now_s)
         events += drain(machine)
 
     began = [event.round_number for event in events if isinstance(event, TrainingDue)]
