@@ -8,7 +8,7 @@ Invariant: no field of a `Trace` depends on an honest node's secrets, except thr
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -74,8 +74,9 @@ class Trace:
     crossings: Crossings
     targets: Indices
     """Crossings that delivered a fragment, whose sender is sought."""
-    compromised: tuple[int, ...] = ()
-    before: Indices = field(default_factory=lambda: np.empty(0, dtype=np.int64))
+    compromised: tuple[int, ...]
+    """Nodes of the adversary's own. What they send themselves is not among the targets."""
+    before: Indices
     """For every crossing that left a compromised relay: the crossing it came from; UNKNOWN: the relay made it."""
 
     @property
@@ -87,7 +88,7 @@ class Trace:
         crossings = len(self.crossings)
         if len(self.targets) and not (self.targets.min() >= 0 and self.targets.max() < crossings):
             raise ConfigError(key="trace.targets", got="a target outside the trace", takes=f"0 to {crossings - 1}")
-        if self.compromised and len(self.before) != crossings:
+        if len(self.before) != crossings:
             raise ConfigError(key="trace.before", got=len(self.before), takes=f"an entry a crossing: {crossings}")
 
 
@@ -111,15 +112,19 @@ class Recording:
     """For every crossing the one it came from; UNKNOWN: its source made it."""
     oracle: Oracle
 
-    def observed(self, *, compromised: Sequence[int] = ()) -> Trace:
-        """Return what an adversary sees who also owns these relays."""
-        if not compromised:
-            return Trace(settings=self.settings, crossings=self.crossings, targets=self.targets)
-        owned = np.isin(self.crossings.source, np.asarray(compromised))
-        return Trace(
+    def observed(self, *, compromised: Sequence[int] = ()) -> tuple[Trace, Oracle]:
+        """Return what an adversary sees who also owns these nodes, and the answers.
+
+        What owned nodes sent themselves is no secret to it, so those targets are none.
+        """
+        owned = np.asarray(compromised, dtype=np.int64)
+        sought = np.flatnonzero(~np.isin(self.oracle.origin, owned))
+        trace = Trace(
             settings=self.settings,
             crossings=self.crossings,
-            targets=self.targets,
+            targets=self.targets[sought],
             compromised=tuple(sorted(compromised)),
-            before=np.where(owned, self.before, UNKNOWN),
+            before=np.where(np.isin(self.crossings.source, owned), self.before, UNKNOWN),
         )
+        oracle = Oracle(origin=self.oracle.origin[sought], path=tuple(self.oracle.path[index] for index in sought))
+        return trace, oracle

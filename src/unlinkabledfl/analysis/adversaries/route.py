@@ -5,7 +5,7 @@ This is what delay and cover cannot help against. `last_hop` does the enumeratio
 
 import numpy as np
 
-from unlinkabledfl.analysis.adversaries.protocol import Posteriors
+from unlinkabledfl.analysis.adversaries.protocol import Posteriors, normalized
 from unlinkabledfl.analysis.last_hop import LastHop, LastHopLaw, direct_law, overlay_law, walk_law
 from unlinkabledfl.analysis.trace import PublicSettings, Trace
 from unlinkabledfl.errors import ConfigError
@@ -33,7 +33,8 @@ def route_prior(trace: Trace) -> Posteriors:
         if edge not in known:
             known[edge] = exact.posterior(*edge)
         found[row] = known[edge]
-    return found
+    found[:, list(trace.compromised)] = 0.0
+    return normalized(found)
 
 
 def last_hop_law(settings: PublicSettings) -> LastHopLaw:

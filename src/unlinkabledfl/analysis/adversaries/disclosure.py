@@ -1,0 +1,75 @@
+"""`disclosure`: statistical disclosure by least squares, over many windows of time.
+
+For every destination it explains how many packets came in a window by how many each node sent just before: a node that
+writes to it makes it receive more. The weights are ridge regression's, negative ones count nothing, and the posterior of
+a target is the weight of each possible sender at its destination, times what the last hop tells.
+
+Under constant cover what a node sends does not depend on what it has to say, so there is nothing to explain; joins,
+leaves and retransmissions are what could still vary it.
+"""
+
+import numpy as np
+import numpy.typing as npt
+
+from unlinkabledfl.analysis.adversaries.protocol import Posteriors, normalized
+from unlinkabledfl.analysis.adversaries.route import route_prior
+from unlinkabledfl.analysis.trace import Trace
+from unlinkabledfl.mixnet.mixers import OffSettings
+
+_LEAST_WINDOW_S = 0.5
+_RIDGE = 1.0
+
+
+class DisclosureAdversary:
+    """Regresses what is received on what was sent."""
+
+    name = "disclosure"
+
+    def posteriors(self, trace: Trace) -> Posteriors:
+        prior = route_prior(trace)
+        weights = _weights(trace)
+        destinations = trace.crossings.target[trace.targets]
+        return normalized(prior * weights[destinations])
+
+
+def _weights(trace: Trace) -> Posteriors:
+    """Return for every destination how much of what it receives each node explains; at least a little of each."""
+    crossings = trace.crossings
+    window_s = _window_s(trace)
+    arrived = ~np.isnan(crossings.arrived_at_s)
+    begin = float(crossings.left_at_s[0])
+    windows = int((float(crossings.left_at_s[-1]) - begin) // window_s)
+    if windows <= trace.nodes:
+        return np.ones((trace.nodes, trace.nodes))
+    # What was received in a window is held against what was sent in the window before it.
+    sent = _counts(crossings.source, crossings.left_at_s - begin, window_s, windows, trace.nodes)[:-1]
+    received = _counts(
+        crossings.target[arrived], crossings.arrived_at_s[arrived] - begin, window_s, windows, trace.nodes
+    )[1:]
+    sent -= sent.mean(axis=0)
+    received -= received.mean(axis=0)
+    scale = float((sent**2).mean()) or 1.0
+    gram = sent.T @ sent + _RIDGE * scale * len(sent) ** 0.5 * np.eye(trace.nodes)
+    explained = np.linalg.solve(gram, sent.T @ received).T
+    spread = float(np.abs(explained).mean()) or 1.0
+    return np.maximum(explained, 0.0) + spread
+
+
+def _window_s(trace: Trace) -> float:
+    """Return about how long a packet is under way."""
+    settings = trace.settings
+    match settings.mixer:
+        case OffSettings():
+            return _LEAST_WINDOW_S
+        case mixer:
+            places = getattr(mixer, "outbox_size", 1)
+            return max(_LEAST_WINDOW_S, settings.path_length * places * mixer.delay_mean_s)
+
+
+def _counts(
+    owners: npt.NDArray[np.int32], times: npt.NDArray[np.float64], window_s: float, windows: int, nodes: int
+) -> Posteriors:
+    which = (times // window_s).astype(np.int64)
+    inside = (which >= 0) & (which < windows)
+    flat = np.bincount(which[inside] * nodes + owners[inside], minlength=windows * nodes)
+    return flat.reshape(windows, nodes).astype(np.float64)
