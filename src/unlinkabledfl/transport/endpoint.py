@@ -178,6 +178,7 @@ class Endpoint:
         return {
             "links_up": float(len(up)),
             "links_dialling": float(sum(entry.pairing.is_dialling for entry in self._peers.values())),
+            "links_unproved": float(self._switchboard.unproved),
             "links_waiting_packets": float(sum(len(entry.waiting) for entry in self._peers.values())),
             "links_backlog_bytes": float(sum(link.backlog_bytes for link in up)),
         }

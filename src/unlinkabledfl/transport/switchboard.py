@@ -110,6 +110,11 @@ class Switchboard:
     def links(self) -> tuple[Link, ...]:
         return tuple(self._links)
 
+    @property
+    def unproved(self) -> int:
+        """How many accepted connections are short of their proof."""
+        return len(self._unproved)
+
     def now_s(self) -> float:
         return 0.0 if self._loop is None else self._loop.time()
 

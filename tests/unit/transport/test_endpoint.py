@@ -8,7 +8,6 @@ from tests.unit.transport.virtual import (
     PACKET_BYTES,
     Place,
     Relay,
-    close,
     node_id,
     packet,
     pair,
@@ -30,7 +29,6 @@ def test_packets_go_both_ways_over_one_link_whole_and_in_order() -> None:
         assert other.packets == [(1, packet(number)) for number in range(30)]
         assert one.packets == [(2, packet(100 + number)) for number in range(30)]
         assert (one.heard, other.heard) == ([("up", 2)], [("up", 1)])
-        await close(one, other)
 
     run(main())
 
@@ -43,7 +41,6 @@ def test_a_packet_for_an_unlinked_peer_dials_it_and_waits() -> None:
         await until(lambda: len(other.packets) == 20)
 
         assert other.packets == [(1, packet(number)) for number in range(20)]
-        await close(one, other)
 
     run(main())
 
@@ -63,7 +60,6 @@ def test_nodes_that_dial_each_other_at_once_end_with_one_link_and_lose_nothing(p
         assert [sent for _, sent in one.packets] == [sent for _, sent in other.packets]
         assert len(one.packets) == packets
         assert one.endpoint.counters["lost_in_dial"] == other.endpoint.counters["lost_in_dial"] == 0
-        await close(one, other)
 
     run(main())
 
@@ -77,7 +73,6 @@ def test_control_messages_arrive_in_order_and_share_cells() -> None:
         await until(lambda: len(other.control) == 1_000)
 
         assert other.control == [(1, message) for message in relayed]
-        await close(one, other)
 
     run(main())
 
@@ -91,7 +86,6 @@ def test_control_messages_need_a_link_that_stands() -> None:
         assert one.endpoint.counters["control_unlinked"] == 1
         await quiet()
         assert (one.heard, other.heard) == ([], [])
-        await close(one, other)
 
     run(main())
 
@@ -102,7 +96,6 @@ def test_a_full_control_queue_says_so() -> None:
 
         assert [one.endpoint.send_control(other.id, b"m") for _ in range(4)] == [True, True, True, False]
         assert one.endpoint.counters["control_queue_full"] == 1
-        await close(one, other)
 
     run(main())
 
@@ -118,7 +111,6 @@ def test_a_full_window_refuses_packets_until_some_have_left_and_what_was_taken_a
         await until(lambda: len(other.packets) == 11)
 
         assert other.packets == [(1, packet(number)) for number in range(11)]
-        await close(one, other)
 
     run(main())
 
@@ -128,7 +120,6 @@ def test_so_many_packets_wait_for_a_dial_and_no_more() -> None:
         one, other = await pair(linked=False, dial_queue_packets=3)
 
         assert [one.endpoint.send_packet(other.id, packet(0)) for _ in range(4)] == [True, True, True, False]
-        await close(one, other)
 
     run(main())
 
@@ -138,7 +129,6 @@ def test_a_packet_of_the_wrong_length_is_our_own_mistake() -> None:
         one, other = await pair()
         with pytest.raises(LocalProtocolError):
             one.endpoint.send_packet(other.id, bytes(PACKET_BYTES + 1))
-        await close(one, other)
 
     run(main())
 
@@ -151,7 +141,6 @@ def test_packets_that_arrive_together_are_handed_over_together() -> None:
         await until(lambda: len(other.packets) == 8)
 
         assert max(other.batches) > 1
-        await close(one, other)
 
     run(main())
 
@@ -159,7 +148,7 @@ def test_packets_that_arrive_together_are_handed_over_together() -> None:
 def test_a_dead_peer_is_reported_and_what_waited_for_it_is_counted() -> None:
     async def main() -> None:
         one, other = await pair(linked=False)
-        await close(other)
+        await other.endpoint.close()
 
         one.endpoint.send_packet(other.id, packet(1))
         one.endpoint.send_packet(other.id, packet(2))
@@ -168,7 +157,6 @@ def test_a_dead_peer_is_reported_and_what_waited_for_it_is_counted() -> None:
         assert one.heard == [("failed", 2)]
         assert one.endpoint.counters["lost_in_dial"] == 2
         assert one.endpoint.gauges()["links_dialling"] == 0.0
-        await close(one)
 
     run(main())
 
@@ -183,7 +171,6 @@ def test_a_peer_of_which_nobody_knows_an_address_is_reported_but_not_before_dial
 
         assert one.heard == [("failed", 2)]
         assert one.endpoint.counters["dial_without_address"] == 1
-        await close(one)
 
     run(main())
 
@@ -192,7 +179,7 @@ def test_a_wanted_peer_that_is_late_is_linked_when_it_comes() -> None:
     async def main() -> None:
         one, other = await pair(linked=False)
         port = other.address[1]
-        await close(other)
+        await other.endpoint.close()
         one.endpoint.want(other.id)
         await quiet(60.0)
         assert set(one.heard) == {("failed", 2)}
@@ -201,7 +188,6 @@ def test_a_wanted_peer_that_is_late_is_linked_when_it_comes() -> None:
         await until(lambda: ("up", 2) in one.heard)
 
         assert late.heard == [("up", 1)]
-        await close(one, late)
 
     run(main())
 
@@ -218,7 +204,6 @@ def test_a_wanted_link_that_is_closed_comes_back() -> None:
 
         assert one.heard == [("up", 2), ("down", 2), ("up", 2)]
         assert other.heard == [("up", 1), ("down", 1), ("up", 1)]
-        await close(one, other)
 
     run(main())
 
@@ -232,7 +217,6 @@ def test_a_link_that_is_not_wanted_stays_closed() -> None:
 
         assert (one.heard, other.heard) == ([("up", 2), ("down", 2)], [("up", 1), ("down", 1)])
         assert one.endpoint.gauges() == dict.fromkeys(one.endpoint.gauges(), 0.0)
-        await close(one, other)
 
     run(main())
 
@@ -246,7 +230,6 @@ def test_an_idle_link_is_kept() -> None:
         await until(lambda: bool(other.packets))
 
         assert (one.heard, other.heard) == ([("up", 2)], [("up", 1)])
-        await close(one, other)
 
     run(main())
 
@@ -266,8 +249,6 @@ def test_both_sides_notice_when_the_network_is_cut_and_packets_that_never_left_a
 
         assert (one.heard, other.heard) == ([("up", 2), ("down", 2)], [("up", 1), ("down", 1)])
         assert 0 < one.endpoint.counters["lost_on_link"] < 60  # the others had left, as far as it knew
-        relay.close()
-        await close(one, other)
 
     run(main())
 
@@ -290,8 +271,6 @@ def test_a_peer_that_starts_anew_is_linked_at_once_although_nobody_noticed_its_e
         await until(lambda: bool(anew.packets))
 
         assert one.heard == [("up", 2), ("down", 2), ("up", 2)]
-        relay.close()
-        await close(one, other, anew)
 
     run(main())
 
@@ -310,8 +289,6 @@ def test_datagrams_that_are_lost_are_sent_again() -> None:
         await until(lambda: len(other.packets) == 200)
 
         assert other.packets == [(1, packet(number)) for number in range(200)]
-        relay.close()
-        await close(one, other)
 
     run(main())
 
@@ -328,8 +305,6 @@ def test_datagrams_are_as_large_as_the_path_carries(path_bytes: int, largest: in
 
         assert one.heard == [("up", 2)]
         assert largest * 0.4 < max(relay.carried) <= largest
-        relay.close()
-        await close(one, other)
 
     run(main())
 
@@ -345,7 +320,6 @@ def test_a_link_that_the_sink_does_not_want_is_refused() -> None:
         assert one.heard == [("failed", 2)]
         assert other.heard == [("up", 1), ("down", 1)]
         assert (other.packets, one.endpoint.counters["lost_in_dial"]) == ([], 1)
-        await close(one, other)
 
     run(main())
 
@@ -363,7 +337,6 @@ def test_no_more_links_than_the_bound() -> None:
         assert hub.heard == [("up", 2), ("up", 3)]
         assert others[2].heard == [("failed", 1)]
         assert hub.endpoint.counters["link_too_many"] == 1
-        await close(hub, *others)
 
     run(main())
 
@@ -381,7 +354,6 @@ def test_the_link_unused_for_longest_makes_room_for_a_new_one() -> None:
 
         assert hub.heard == [("up", 2), ("up", 3), ("down", 3), ("up", 4)]
         assert hub.endpoint.counters["link_made_room"] == 1
-        await close(hub, *others)
 
     run(main())
 
@@ -392,12 +364,11 @@ def test_an_orderly_close_lets_what_was_sent_arrive() -> None:
         for number in range(60):
             assert one.endpoint.send_packet(other.id, packet(number))
 
-        await close(one)
+        await one.endpoint.close()
         await until(lambda: ("down", 1) in other.heard)
 
         assert other.packets == [(1, packet(number)) for number in range(60)]
         assert one.heard == [("up", 2), ("down", 2)]
-        await close(other)
 
     run(main())
 
@@ -414,12 +385,10 @@ def test_closing_does_not_wait_for_a_peer_that_takes_nothing() -> None:
             one.endpoint.send_packet(other.id, packet(number))
 
         begun_at_s = one.endpoint.now_s()
-        await close(one)
+        await one.endpoint.close()
 
         assert one.endpoint.now_s() - begun_at_s < 1.5
         assert one.heard == [("up", 2), ("down", 2)]
-        relay.close()
-        await close(other)
 
     run(main())
 
@@ -436,7 +405,6 @@ def test_the_sink_may_act_on_what_it_hears() -> None:
 
         assert one.heard == [("up", 2), ("down", 2), ("up", 2)]
         assert other.heard == [("up", 1), ("down", 1), ("up", 1)]
-        await close(one, other)
 
     run(main())
 
@@ -454,7 +422,6 @@ def test_a_name_is_resolved_and_held_to_the_same_rule_as_an_address() -> None:
         await until(lambda: bool(one.heard and strict.heard))
 
         assert (one.heard, strict.heard) == ([("up", 2)], [("failed", 2)])
-        await close(one, other, strict)
 
     run(main())
 
@@ -463,7 +430,7 @@ def test_the_second_address_is_tried_when_the_first_is_silent() -> None:
     async def main() -> None:
         one, other = await pair(linked=False)
         dead = await Place(3).open()
-        await close(dead)
+        await dead.endpoint.close()
         host, port = other.address
         one.knows(other, f"{dead.address[0]}:{dead.address[1]}", "nowhere.example:4433", f"{host}:{port}")
 
@@ -471,16 +438,13 @@ def test_the_second_address_is_tried_when_the_first_is_silent() -> None:
         await until(lambda: bool(one.heard))
 
         assert one.heard == [("up", 2)]
-        await close(one, other)
 
     run(main())
 
 
 def test_ipv6_links_and_ipv4_links_meet_on_one_socket() -> None:
     async def main() -> None:
-        one, other = Place(1), Place(2)
-        one.address = await one.endpoint.open(one, host="::")
-        await other.open()
+        one, other = await Place(1).open(host="::"), await Place(2).open()
         one.knows(other)
         other.knows(one, f"127.0.0.1:{one.address[1]}")
 
@@ -492,7 +456,6 @@ def test_ipv6_links_and_ipv4_links_meet_on_one_socket() -> None:
         await until(lambda: bool(one.packets))
 
         assert (one.packets, other.packets) == ([(2, packet(2))], [(1, packet(1))])
-        await close(one, other)
 
     run(main())
 
@@ -501,12 +464,10 @@ def test_ipv6_links_and_ipv4_links_meet_on_one_socket() -> None:
 def test_an_address_that_cannot_be_had_is_a_mistake_of_the_operator(host: str, key: str) -> None:
     async def main() -> None:
         taken = await Place(1).open()
-        late = Place(2)
 
         with pytest.raises(ConfigError) as refused:
-            await late.endpoint.open(late, host=host, port=taken.address[1])
+            await Place(2).open(host=host, port=taken.address[1])
 
         assert refused.value.key == key
-        await close(taken, late)
 
     run(main())

@@ -116,7 +116,7 @@ def test_the_transcript_tells_the_roles_apart() -> None:
 
 
 def test_a_proof_relayed_by_a_man_in_the_middle_is_refused() -> None:
-    # The dialler dials Mallory, who is a peer of hers. Mallory dials the listener and hands on its challenge and her proof.
+    # The dialler dials Mallory, a peer of hers. Mallory dials the listener and hands its challenge to her.
     listener = listening()
     to_mallory = dialling(to=MALLORY)
 

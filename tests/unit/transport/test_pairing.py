@@ -254,10 +254,8 @@ class Pair:
     def __init__(self, draws: list[int]) -> None:
         self.now_s = 0.0
         self.sides = [
-            Pairing[Wire](
-                ours_counts=side == 0, backoff_first_s=FIRST_S, backoff_max_s=MAX_S, chance=lambda: 0.1 + 0.7 * side
-            )
-            for side in (0, 1)
+            Pairing[Wire](ours_counts=ours, backoff_first_s=FIRST_S, backoff_max_s=MAX_S, chance=chance)
+            for ours, chance in ((True, lambda: 0.1), (False, lambda: 0.8))
         ]
         self.dials: list[Wire | None] = [None, None]
         self.wires: list[Wire] = []

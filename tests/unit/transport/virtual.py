@@ -13,7 +13,7 @@ from collections import deque
 from collections.abc import Callable, Coroutine, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from unlinkabledfl.sphinx import NodeId
 from unlinkabledfl.transport.book import Contact
@@ -52,18 +52,41 @@ class JumpingLoop(asyncio.SelectorEventLoop):
 
     def __init__(self) -> None:
         self.jumping = _JumpingSelector()
+        self.opened: list[Place | Closes] = []
         super().__init__(self.jumping)
 
     def time(self) -> float:
         return self.jumping.now_s
 
 
+class Closes(Protocol):
+    """Something with a socket."""
+
+    def close(self) -> None: ...
+
+
+def closed_at_the_end(opened: "Place | Closes") -> None:
+    """Have `run` close it."""
+    loop = asyncio.get_running_loop()
+    assert isinstance(loop, JumpingLoop)
+    loop.opened.append(opened)
+
+
 def run(main: Coroutine[Any, Any, T]) -> T:
-    """Run to the end on a jumping loop; fail if that takes ten minutes of its time."""
+    """Run to the end on a jumping loop, and close what was opened; fail if that takes ten minutes of its time."""
 
     async def limited() -> T:
-        async with asyncio.timeout(LIMIT_S):
-            return await main
+        try:
+            async with asyncio.timeout(LIMIT_S):
+                return await main
+        finally:
+            loop = asyncio.get_running_loop()
+            assert isinstance(loop, JumpingLoop)
+            for opened in loop.opened:
+                if isinstance(opened, Place):
+                    await opened.endpoint.close()
+                else:
+                    opened.close()
 
     with asyncio.Runner(loop_factory=JumpingLoop) as runner:
         return runner.run(limited())
@@ -110,7 +133,7 @@ class Place:
         self.batches: list[int] = []
         self.control: list[tuple[int, bytes]] = []
         self.welcome = True
-        self.reactions: deque[Callable[[], None]] = deque()
+        self.reactions: deque[Callable[[], object]] = deque()
         self.address = ("", 0)
         defaults: dict[str, Any] = {"packet_bytes": PACKET_BYTES, "allow_loopback": True}
         self.endpoint = Endpoint(
@@ -123,8 +146,9 @@ class Place:
             resolve=lambda name: ["127.0.0.1"] if name == "here.example" else [],
         )
 
-    async def open(self, *, port: int = 0) -> "Place":
-        self.address = await self.endpoint.open(self, port=port)
+    async def open(self, *, host: str = "127.0.0.1", port: int = 0) -> "Place":
+        closed_at_the_end(self)
+        self.address = await self.endpoint.open(self, host=host, port=port)
         return self
 
     def knows(self, other: "Place", *addresses: str) -> None:
@@ -161,8 +185,8 @@ class Place:
 
 async def until(happened: Callable[[], bool]) -> None:
     """Let time pass until this is so."""
-    while not happened():
-        await asyncio.sleep(0.001)
+    while not happened():  # noqa: ASYNC110 -- a jumping loop: nothing waits, and nobody would set an event
+        await asyncio.sleep(0.002)
 
 
 async def quiet(seconds: float = 5.0) -> None:
@@ -179,11 +203,6 @@ async def pair(*, linked: bool = True, **settings: Any) -> tuple[Place, Place]:
         one.endpoint.dial(other.id)
         await until(lambda: bool(one.heard and other.heard))
     return one, other
-
-
-async def close(*places: Place) -> None:
-    for place in places:
-        await place.endpoint.close()
 
 
 def packet(number: int) -> bytes:
@@ -206,6 +225,7 @@ class Relay:
         self._far: dict[tuple[str, int], socket.socket] = {}
         self._loop = asyncio.get_running_loop()
         self._loop.add_reader(self._near, self._outward)
+        closed_at_the_end(self)
 
     @property
     def address(self) -> str:
@@ -240,3 +260,10 @@ class Relay:
                 if self.passes(data):
                     self.carried.append(len(data))
                     self._near.sendto(data, dialler)
+
+
+def throw(target: Place, datagrams: Sequence[bytes]) -> None:
+    """Send these from somewhere on this host."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as somewhere:
+        for datagram in datagrams:
+            somewhere.sendto(datagram, target.address)
