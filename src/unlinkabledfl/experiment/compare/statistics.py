@@ -8,8 +8,8 @@ from typing import Final
 
 __all__ = ["Difference", "paired_difference", "t_quantile", "welch_difference"]
 
-_STEPS: Final = 2_000
-_BISECTIONS: Final = 50
+_STEPS: Final = 100
+_BISECTIONS: Final = 40
 _VALUES_MIN: Final = 2
 
 

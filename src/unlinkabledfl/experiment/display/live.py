@@ -20,13 +20,21 @@ from unlinkabledfl.experiment.display.progress import Progress, RoundSoFar
 from unlinkabledfl.experiment.display.words import duration, percent, seconds
 from unlinkabledfl.experiment.records import EventKind, RunDescription, Status
 
-__all__ = ["LiveDisplay"]
+__all__ = ["LiveDisplay", "Screen"]
 
 _EVERY_S: Final = 0.25
 _SHARE_OF_TIME: Final = 0.02
 _ROUNDS_SHOWN: Final = 8
 _EVENT_LINES_MAX: Final = 60
 _EVENT_STYLES: Final = {EventKind.DEATH: "bold red", EventKind.ATTACK: "red", EventKind.LINK: "yellow"}
+
+
+class Screen(Console):
+    """A console that says so when nobody reads it any more: rich would end the process."""
+
+    def on_broken_pipe(self) -> None:
+        """Leave it to whoever prints."""
+        raise BrokenPipeError
 
 
 class LiveDisplay:
@@ -36,11 +44,11 @@ class LiveDisplay:
         self,
         description: RunDescription,
         *,
-        console: Console | None = None,
+        console: Screen | None = None,
         clock: Callable[[], float] = time.perf_counter,
     ) -> None:
         self.progress = Progress(description)
-        self._console = Console(stderr=True) if console is None else console
+        self._console = Screen(stderr=True) if console is None else console
         self._clock = clock
         self._started_at_s = clock()
         self._next_at_s = self._started_at_s

@@ -76,6 +76,7 @@ def lines_by_round(
     numbers = [*by_round]
     nodes = sorted({node for row in by_round.values() for node in row})
     means = [mean_of(row.values()) for row in by_round.values()]
+    known = [mean for mean in means if math.isfinite(mean)]
     lines: list[Line] = []
     bands: list[Band] = []
     legend = [("mean", "mean")]
@@ -101,7 +102,7 @@ def lines_by_round(
         name=metric.replace("_", "-"),
         title=f"{title} by round",
         description=f"{len(nodes)} nodes, rounds {numbers[0]} to {numbers[-1]}. The mean goes from "
-        f"{unit.text(means[0])} to {unit.text(means[-1])}.",
+        f"{unit.text(known[0])} to {unit.text(known[-1])}.",
         x=round_axis(numbers),
         y=value_axis(values, axis, unit=unit, most=most, zero=zero),
         legend=legend,

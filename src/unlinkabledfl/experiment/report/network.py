@@ -1,5 +1,6 @@
 """Figures of the network as a whole: its topology, and what happened in it when."""
 
+import math
 from typing import Final
 
 from unlinkabledfl.experiment.records.recorder import EventKind
@@ -29,6 +30,7 @@ def topology(data: RunData) -> Figure | None:
         return None
     accuracy = data.table.by_round("accuracy")
     last = accuracy[max(accuracy)] if accuracy else {}
+    last = {node: value for node, value in last.items() if math.isfinite(value)}
     low, high = min(last.values(), default=0.0), max(last.values(), default=1.0)
     width = (high - low) / _SHADES or 1.0
     degree = [0] * nodes

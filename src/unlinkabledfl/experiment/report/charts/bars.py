@@ -70,12 +70,12 @@ def bin_edges(values: Sequence[float]) -> list[float]:
 
 
 def count_between(values: Sequence[float], edges: Sequence[float]) -> list[int]:
-    """Count values between edges of equal distance."""
+    """Count values between edges of equal distance; what lies beyond them counts at the ends."""
     counts = [0] * (len(edges) - 1)
     low, width = edges[0], (edges[-1] - edges[0]) / len(counts)
     for value in values:
-        if math.isfinite(value) and edges[0] <= value <= edges[-1]:
-            counts[min(len(counts) - 1, int((value - low) / width))] += 1
+        if math.isfinite(value):
+            counts[min(len(counts) - 1, max(0, int((value - low) / width)))] += 1
     return counts
 
 

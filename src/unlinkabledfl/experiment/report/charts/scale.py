@@ -10,6 +10,7 @@ __all__ = ["PLAIN", "Scale", "Unit", "bytes_unit", "domain", "seconds_unit", "ti
 
 _STEPS: Final = (1.0, 2.0, 2.5, 5.0, 10.0)
 _PADDING: Final = 0.06
+_DECIMALS_MAX: Final = 12
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,6 +65,8 @@ def domain(values: Iterable[float], *, zero: bool = False, most: float | None = 
     if zero:
         low = min(0.0, low)
     if high - low < 1e-12 * max(1.0, abs(high)):
+        if most is not None and 0.0 <= low <= most:
+            return 0.0, most
         spread = abs(high) * 0.5 or 1.0
         low, high = (low if zero and low == 0.0 else low - spread), high + spread
     room = (high - low) * _PADDING
@@ -89,8 +92,12 @@ def tick_labels(values: Sequence[float], unit: Unit) -> list[str]:
     """Write ticks with as many decimals as tell them apart, and no more."""
     shown = [value / unit.divisor for value in values]
     step = min((after - before for before, after in pairwise(shown)), default=1.0)
-    decimals = next((count for count in range(8) if abs(step * 10**count - round(step * 10**count)) < 1e-6), 8)
+    decimals = next((count for count in range(_DECIMALS_MAX) if _is_whole(step * 10.0**count)), _DECIMALS_MAX)
     return [f"{value + 0.0:,.{decimals}f}" for value in shown]
+
+
+def _is_whole(value: float) -> bool:
+    return value >= 0.999 and abs(value - round(value)) < 1e-3
 
 
 def bytes_unit(largest: float) -> Unit:
