@@ -378,3 +378,27 @@ def test_up_and_down_alternate_and_both_sides_end_on_the_same_connection(
     one, other = pair.sides
     assert one.link is not None
     assert one.link is other.link
+
+
+@settings(max_examples=300)
+@given(st.lists(st.integers(0, 63), max_size=40), st.booleans(), st.booleans())
+def test_a_race_ends_with_one_link_that_came_up_once_however_messages_overtake(
+    draws: list[int], one_dials: bool, other_dials: bool
+) -> None:
+    pair = Pair(draws)
+    for side, dials in enumerate((one_dials, other_dials)):
+        if dials:
+            pair.sides[side].dial(now_s=0.0)
+            pair.settle(side)
+    for draw in draws:
+        if draw % 8 == 0:
+            pair.sides[draw // 8 % 2].dial(now_s=0.0)
+            pair.settle(draw // 8 % 2)
+        elif pending := pair.pending():
+            pair.deliver(*pending[draw // 8 % len(pending)])
+    while pending := pair.pending():
+        pair.deliver(*pending[0])
+
+    dialled = bool(pair.wires)
+    assert pair.heard == [["Up"] * dialled] * 2
+    assert pair.sides[0].link is pair.sides[1].link
