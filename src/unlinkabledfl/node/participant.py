@@ -67,7 +67,7 @@ class Participant:
 
     __slots__ = (
         "_aggregation", "_bound", "_bytes_sent", "_events", "_exchange", "_intake", "_layout", "_ledger",
-        "_packet_bytes", "_packets_sent", "_presence", "_rounds", "_sharing", "_state", "_work_at_s", "mix",
+        "_packet_bytes", "_packets_sent", "_presence", "_rounds", "_sharing", "_state", "_timer_s", "_work_at_s", "mix",
         "node_id",
     )  # fmt: skip
 
@@ -110,6 +110,7 @@ class Participant:
         self._ledger = Ledger()
         self._aggregation: Aggregation | None = None
         self._work_at_s: float | None = None
+        self._timer_s: float | None = None
         self._packets_sent = 0
         self._bytes_sent = 0
         self._events: deque[NodeEvent] = deque()
@@ -254,17 +255,11 @@ class Participant:
 
     def next_timer_s(self) -> float | None:
         """When `handle_timer` is due."""
-        due_s = self.mix.next_timer_s()
-        work_at_s, round_s = self._work_at_s, self._rounds.next_timer_s()
-        if work_at_s is not None and (due_s is None or work_at_s < due_s):
-            due_s = work_at_s
-        if round_s is not None and (due_s is None or round_s < due_s):
-            due_s = round_s
-        return due_s
+        return self._timer_s
 
     def handle_timer(self, *, now_s: float) -> None:
         """Do all that is due, and no more than one slice of work."""
-        due_s = self.next_timer_s()
+        due_s = self._timer_s
         if due_s is None or now_s < due_s:
             return
         self._rounds.starved(now_s - due_s, now_s=now_s)
@@ -276,9 +271,7 @@ class Participant:
             self._work_at_s = None
             self._aggregate_slice(now_s)
             self._sharing.hand_over(now_s=now_s)
-            self._settle(now_s)
-            if self._work_at_s is not None:
-                self._work_at_s = now_s + _SLICE_PAUSE_S
+            self._settle(now_s, work_at_s=now_s + _SLICE_PAUSE_S)
         else:
             self._settle(now_s)
 
@@ -288,8 +281,8 @@ class Participant:
 
     # -- the machines inside ------------------------------------------------------------------------------------
 
-    def _settle(self, now_s: float) -> None:
-        """Carry events from machine to machine until all are quiet, and see whether there is work."""
+    def _settle(self, now_s: float, *, work_at_s: float | None = None) -> None:
+        """Carry events from machine to machine until all are quiet, see whether there is work, and set the timer."""
         next_mix_event, next_round_event = self.mix.next_event, self._rounds.next_event
         busy = True
         while busy:
@@ -300,7 +293,7 @@ class Participant:
                     self._bytes_sent += self._packet_bytes
                     self._events.append(event)
                 else:
-                    self._follow_mix(event, now_s)
+                    self._follow_mix(event)
                     busy = True
             while (turn := next_round_event()) is not None:
                 self._follow_rounds(turn)
@@ -308,9 +301,20 @@ class Participant:
             if busy and self._rounds.phase is Phase.EXCHANGE:
                 self._check_complete(now_s)
         if self._work_at_s is None and (self._aggregation is not None or self._sharing.has_work()):
-            self._work_at_s = now_s
+            self._work_at_s = now_s if work_at_s is None else work_at_s
+        self._set_timer()
 
-    def _follow_mix(self, event: MixEvent, now_s: float) -> None:
+    def _set_timer(self) -> None:
+        # Asked for several times a packet, so it is worked out once.
+        due_s = self.mix.next_timer_s()
+        work_at_s, round_s = self._work_at_s, self._rounds.next_timer_s()
+        if work_at_s is not None and (due_s is None or work_at_s < due_s):
+            due_s = work_at_s
+        if round_s is not None and (due_s is None or round_s < due_s):
+            due_s = round_s
+        self._timer_s = due_s
+
+    def _follow_mix(self, event: MixEvent) -> None:
         match event:
             case MessageReceived(data=data):
                 self._intake.receive(data)
