@@ -21,6 +21,7 @@ class MessageRecord:
     delivered_at_s: float | None = None
     delivered_to: tuple[int, ...] = ()  # the lives of the destination that got it, one entry a delivery
     acknowledged_at_s: float | None = None
+    round_trip_s: float | None = None  # of the attempt that was acknowledged, since it left
     attempts: int = 0
     given_up_at_s: float | None = None
 
@@ -111,11 +112,12 @@ class Records:
         if record.delivered_at_s is None:
             record.delivered_at_s = now_s
 
-    def acknowledged(self, message_id: MessageId, *, attempts: int, now_s: float) -> None:
+    def acknowledged(self, message_id: MessageId, *, attempts: int, round_trip_s: float, now_s: float) -> None:
         """Note that the sender knows of the delivery."""
         record = self._by_id.get(message_id)
         if record is not None:
             record.acknowledged_at_s = now_s
+            record.round_trip_s = round_trip_s
             record.attempts = attempts
 
     def given_up(self, message_id: MessageId, *, attempts: int, now_s: float) -> None:

@@ -301,7 +301,9 @@ class World:
                 records.delivered(event.message_id, node=index, serial=host.serial, now_s=at_s)
                 self._tracer.note(at_s, "message_received", index, event.message_id)
             case MessageAcknowledged():
-                records.acknowledged(event.message_id, attempts=event.attempts, now_s=at_s)
+                records.acknowledged(
+                    event.message_id, attempts=event.attempts, round_trip_s=event.round_trip_s, now_s=at_s
+                )
                 self._tracer.note(at_s, "message_acknowledged", index, event.message_id)
             case MessageGivenUp():
                 records.given_up(event.message_id, attempts=event.attempts, now_s=at_s)
