@@ -1,14 +1,20 @@
 import gzip
 import io
 import tarfile
+import zipfile
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
+from tests.fuzz.fuzz_datasets import fuzz_one
 from tests.unit.learning.toys import ARRAYS, FILES
 from unlinkabledfl.errors import DatasetError
 from unlinkabledfl.learning.datasets.dataset import Dataset
+from unlinkabledfl.learning.datasets.formats import ARRAYS as NAMES
 from unlinkabledfl.learning.datasets.formats import read_cifar, read_idx, read_npz
 from unlinkabledfl.learning.datasets.progress import NoProgress
 from unlinkabledfl.learning.datasets.sources import DebianSource, NpmSource, gunzip, take_members
@@ -30,7 +36,8 @@ def program(directory: Path, name: str, script: str) -> None:
         (b"\x89PNG" + bytes(8), "does not begin as an IDX file"),
         (FILES["train-labels-idx1-ubyte"][:-1], r"19 bytes; its header announces shape \(12,\), which makes 20"),
         (FILES["train-labels-idx1-ubyte"] + b"x", "it has 21 bytes"),
-        (b"\0\0\x08\xff", "it has 4 bytes"),
+        (b"\0\0\x08\xff", "announces 255 dimensions"),
+        (b"\0\0\x08\x03", "it has 4 bytes"),
         (b"\0\0\x08\x02" + b"\xff" * 8, "it has 12 bytes"),
     ],
 )
@@ -78,6 +85,55 @@ def test_an_npz_with_other_arrays_is_refused(tmp_path: Path) -> None:
 
     with pytest.raises(DatasetError, match=r"a\.npz: it holds \['train_images'\], not"):
         read_npz(tmp_path, "a.npz")
+
+
+def npz_with(first: bytes) -> bytes:
+    """Return an npz of the right names, the first of which holds these bytes."""
+    sink = io.BytesIO()
+    with zipfile.ZipFile(sink, "w") as archive:
+        for name in NAMES:
+            archive.writestr(f"{name}.npy", first if name == NAMES[0] else npy(np.zeros(3, np.uint8)))
+    return sink.getvalue()
+
+
+def npy(array: np.ndarray[Any, Any]) -> bytes:
+    sink = io.BytesIO()
+    np.save(sink, array)
+    return sink.getvalue()
+
+
+def test_an_npz_of_bytes_is_read_as_numpy_wrote_it(tmp_path: Path) -> None:
+    pixels = np.arange(24, dtype=np.uint8).reshape(2, 1, 3, 4)
+    (tmp_path / "a.npz").write_bytes(npz_with(npy(pixels)))
+
+    arrays = read_npz(tmp_path, "a.npz")
+
+    np.testing.assert_array_equal(arrays[NAMES[0]], pixels, strict=True)
+    assert [arrays[name].shape for name in NAMES[1:]] == [(3,)] * 3
+
+
+@pytest.mark.parametrize(
+    ("content", "problem"),
+    [
+        (b"no zip", "cannot be unpacked: File is not a zip file"),
+        (npz_with(npy(np.zeros(3, np.uint8)))[:-40], "cannot be unpacked"),
+        (npz_with(npy(np.zeros(3, np.float32))), f"{NAMES[0]}.npy is no array of bytes"),
+        (npz_with(npy(np.zeros(1 << 20, np.uint8))[: 1 << 10]), "not as long as it says"),
+        (npz_with(npy(np.array([None]))), f"{NAMES[0]}.npy is no array of bytes"),
+    ],
+    ids=["text", "cut off", "floats", "too short", "objects"],
+)
+def test_an_npz_that_is_not_four_arrays_of_bytes_is_refused(tmp_path: Path, content: bytes, problem: str) -> None:
+    (tmp_path / "a.npz").write_bytes(content)
+
+    with pytest.raises(DatasetError, match=problem):
+        read_npz(tmp_path, "a.npz")
+
+
+@given(st.binary(max_size=300))
+@settings(deadline=None)
+def test_the_fuzz_target_for_dataset_files_finds_nothing_here(data: bytes) -> None:
+    fuzz_one(data)
 
 
 @pytest.mark.parametrize(

@@ -175,7 +175,7 @@ def unpack_cifar_pictures(archive: Path, raw: Path) -> None:
             # There a pixel is red, green, blue; here an image is all red, then all green, then all blue.
             planes = pixels.transpose(0, 2, 1).reshape(_CIFAR_BATCH_IMAGES, -1)
             (raw / target).write_bytes(np.concatenate([batch, planes], axis=1).tobytes())
-    except (PngError, ValueError, OverflowError) as error:
+    except (PngError, ValueError, TypeError, OverflowError, RecursionError) as error:
         raise _unpackable(archive, error) from error
     shutil.rmtree(work)
 
