@@ -9,10 +9,9 @@ circulant of degree 4:
 - speed: real packets and the published parameters (N = 32, O = 100, μ = 0.1 s), in turns of two whole outbox cycles.
 
 All worlds are warm when measured and take turns in one process; medians count. The cyclic collector is off, as in every
-long run of this package. A packet-hop is one packet handed from one peer to another: building, relaying,
-acknowledging and all timers included. Keys are known from the start and do not rotate. `bytes_per_node` is resident
-memory at the end of the warm-up; replay windows go on growing, by about a kilobyte a second and node, until their key is
-retired.
+long run of this package. A packet-hop is one packet handed from one peer to another: building, relaying, acknowledging
+and all timers included. Keys are known from the start and do not rotate. `bytes_per_node` is resident memory at the end
+of the warm-up; replay windows go on growing, by about a kilobyte a second and node, until their key is retired.
 """
 
 import time
