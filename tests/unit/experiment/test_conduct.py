@@ -9,7 +9,7 @@ import pytest
 from unlinkabledfl.errors import ConfigError, RunError
 from unlinkabledfl.experiment.backends.protocol import Job
 from unlinkabledfl.experiment.conduct import conduct, create_run, resume_run
-from unlinkabledfl.experiment.records import RunDirectory, Status
+from unlinkabledfl.experiment.records import Checkpoint, RunDirectory, RunRecorder, Status
 from unlinkabledfl.experiment.scenario import Scenario, preset
 
 SCENARIO = preset("demo", ["topology.nodes=4", "topology.degree=2", "run.backend=simulation", "run.name=toy"])
@@ -117,3 +117,33 @@ def test_the_directory_holds_the_complete_scenario_and_the_links(tmp_path: Path)
     assert "circulant" in (tmp_path / "run" / "scenario.toml").read_text()
     links = (tmp_path / "run" / "topology.csv").read_text().split()
     assert links == ["node,neighbour", "0,1", "0,3", "1,2", "2,3"]
+
+
+def job_of(tmp_path: Path, done: dict[int, int], *overrides: str) -> Job:
+    scenario = preset("demo", ["topology.nodes=4", "topology.degree=2", *overrides])
+    directory = create_run(scenario, tmp_path / "run")
+    directory.release()
+    model = {"w": np.zeros(1, dtype=np.float32)}
+    checkpoints = {node: Checkpoint(round_number=number, state=model) for node, number in done.items()}
+    return Job(scenario=scenario, directory=directory, recorder=RunRecorder(directory), checkpoints=checkpoints)
+
+
+@pytest.mark.parametrize(
+    ("done", "overrides", "first_round"),
+    [
+        ({}, [], 1),
+        ({0: 3, 1: 3, 2: 4, 3: 3}, [], 4),
+        # A node that has saved nothing has done nothing.
+        ({0: 1, 2: 1}, [], 1),
+        # But for one that was not to be there yet.
+        ({0: 2, 1: 2, 2: 2}, ["topology.join=[{node=3,round=4}]"], 3),
+        ({0: 4, 1: 4, 2: 4}, ["topology.join=[{node=3,round=4}]"], 4),
+        # One that has left does not come again.
+        ({0: 2, 1: 4, 2: 4, 3: 4}, ["topology.exit=[{node=0,round=2}]"], 5),
+        ({0: 1, 1: 4, 2: 4, 3: 4}, ["topology.exit=[{node=0,round=2}]"], 2),
+    ],
+)
+def test_all_go_on_in_the_first_round_that_a_node_has_not_done(
+    done: dict[int, int], overrides: list[str], first_round: int, tmp_path: Path
+) -> None:
+    assert job_of(tmp_path, done, *overrides).first_round == first_round

@@ -18,7 +18,7 @@ from typing import Protocol
 from unlinkabledfl.experiment.records import Checkpoint, Recorder, RunDirectory
 from unlinkabledfl.experiment.scenario import Scenario
 
-__all__ = ["Backend", "Job", "first_round_of"]
+__all__ = ["Backend", "Job"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,8 +33,18 @@ class Job:
 
     @property
     def first_round(self) -> int:
-        """The round with which the run begins or goes on."""
-        return first_round_of(self.checkpoints)
+        """The first round that a node which has not left has not done: there all go on.
+
+        Nobody sends old rounds again, so a node that lags behind the others would wait in vain.
+        """
+        topology = self.scenario.topology
+        done = dict.fromkeys(range(topology.nodes), 0)
+        done |= {event.node: event.round - 1 for event in topology.join}
+        done |= {node: checkpoint.round_number for node, checkpoint in self.checkpoints.items()}
+        for event in topology.exit:
+            if done[event.node] >= event.round:
+                del done[event.node]
+        return 1 + min(done.values(), default=0)
 
 
 class Backend(Protocol):
@@ -43,8 +53,3 @@ class Backend(Protocol):
     def run(self, job: Job) -> None:
         """Let all nodes do their rounds."""
         ...
-
-
-def first_round_of(checkpoints: Mapping[int, Checkpoint]) -> int:
-    """Return the first round that some node has not done: there all go on, for nobody sends old rounds again."""
-    return 1 + min((checkpoint.round_number for checkpoint in checkpoints.values()), default=0)
