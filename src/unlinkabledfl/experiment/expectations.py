@@ -22,14 +22,13 @@ from unlinkabledfl.experiment.graphs import ExchangeSets
 from unlinkabledfl.experiment.model_sizes import TEST_SAMPLES, TRAIN_SAMPLES, layout_of, training_samples_per_s
 from unlinkabledfl.experiment.scenario import Scenario
 from unlinkabledfl.experiment.scenario.learning import BUILT_IN_LEARNER, CodecName
-from unlinkabledfl.experiment.translation import geometry_of, graph_routes, mixer_settings
+from unlinkabledfl.experiment.translation import geometry_on, mixer_settings
 from unlinkabledfl.fragments import codec_by_name, plan_grid
 from unlinkabledfl.mixnet.delay_law import make_delay_law
 from unlinkabledfl.mixnet.draw import inverse_normal
 from unlinkabledfl.mixnet.envelope import EnvelopeCodec
-from unlinkabledfl.mixnet.routes import RouteStrategy, TransportGraph
 from unlinkabledfl.mixnet.topology import Topology
-from unlinkabledfl.sphinx import Geometry, NodeId
+from unlinkabledfl.sphinx import Geometry
 
 __all__ = ["Traffic", "cores", "default_deadline_s", "exchange_s", "fragments", "traffic_of", "training_s"]
 
@@ -64,13 +63,7 @@ class Traffic:
 
 def traffic_of(scenario: Scenario, graph: Topology) -> Traffic:
     """Return what a node sends; ConfigError where routes do not fit the graph or the packet."""
-    mixnet = scenario.mixnet
-    routes = None
-    if mixnet.route != "overlay":
-        # The names do not matter here.
-        ids = tuple([NodeId(index.to_bytes(32)) for index in range(graph.nodes)])
-        routes = graph_routes(mixnet, TransportGraph(topology=graph, node_ids=ids))
-    geometry = geometry_of(mixnet, routes)
+    geometry = geometry_on(scenario.mixnet, graph)
     whole = fragments(scenario, scenario.payload.codec, geometry)
     return Traffic(
         geometry=geometry,
@@ -78,7 +71,7 @@ def traffic_of(scenario: Scenario, graph: Topology) -> Traffic:
         fragments=whole,
         fragments_sent=whole and max(1, math.ceil(scenario.payload.ratio * whole - 1e-9)),
         hops=_hops(scenario, graph),
-        loop_hops=_loop_hops(scenario, graph, routes),
+        loop_hops=_loop_hops(scenario, graph),
     )
 
 
@@ -240,10 +233,11 @@ def _hops(scenario: Scenario, graph: Topology) -> float:
     return float(mixnet.path_length)
 
 
-def _loop_hops(scenario: Scenario, graph: Topology, routes: RouteStrategy | None) -> float:
+def _loop_hops(scenario: Scenario, graph: Topology) -> float:
     if scenario.mixnet.route == "valiant":
         return 2.0 * _mean_distance(graph)
-    return float(max(scenario.mixnet.path_length, 2) if routes is None else routes.hops_max)
+    # On a graph without cycles of that length an odd number of hops takes one more.
+    return float(max(scenario.mixnet.path_length, 2))
 
 
 def _mean_distance(graph: Topology) -> float:

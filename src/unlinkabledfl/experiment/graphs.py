@@ -4,6 +4,7 @@ Both are public, follow from the scenario alone, and are the same wherever they 
 exchange is symmetric: whoever sends to a peer is sent to by it.
 """
 
+from itertools import accumulate
 from pathlib import Path
 from typing import Final, assert_never
 
@@ -15,7 +16,7 @@ from unlinkabledfl.mixnet.draw import Draw
 from unlinkabledfl.mixnet.topology import Topology
 from unlinkabledfl.simulation.entropy import SeededEntropy
 
-__all__ = ["ExchangeSets", "build_topology", "check_exchange"]
+__all__ = ["ExchangeSets", "build_topology", "check_exchange", "fewest_present", "reach"]
 
 _FILE_BYTES_MAX: Final = 64 * 1024 * 1024
 _PAIR: Final = 2
@@ -92,8 +93,17 @@ def reach(graph: Topology, mixnet: Mixnet, node: int) -> tuple[int, ...]:
             return tuple(other for other in range(graph.nodes) if other != node)
 
 
-def check_exchange(graph: Topology, mixnet: Mixnet) -> None:
+def check_exchange(graph: Topology, scenario: Scenario) -> None:
     """ConfigError where a node has nobody to exchange with, or somebody to whom no route leads."""
+    mixnet = scenario.mixnet
+    others = fewest_present(scenario) - 1
+    if mixnet.route == "overlay" and mixnet.path_length > others:
+        raise ConfigError(
+            key="mixnet.path_length",
+            got=mixnet.path_length,
+            takes=f"at most {others}, which is how many other nodes there are at times",
+            hint=f"{mixnet.path_length} hops need as many: distinct relays and the destination",
+        )
     sets = ExchangeSets(graph, mixnet)
     for node in range(1 if graph.is_circulant else graph.nodes):
         partners = sets.of(node)
@@ -116,6 +126,20 @@ def check_exchange(graph: Topology, mixnet: Mixnet) -> None:
                 hint=f"no {mixnet.route} of {mixnet.path_length} links leads from node {node} to node {min(unreached)};"
                 ' exchange = "reach" takes those that it does lead to, route = "overlay" reaches everybody',
             )
+
+
+def fewest_present(scenario: Scenario) -> int:
+    """Return how many nodes are there when they are fewest."""
+    topology = scenario.topology
+    changes = [0] * (scenario.run.rounds + 2)
+    for event in topology.join:
+        if event.round > 1:
+            changes[1] -= 1
+            changes[event.round] += 1
+    for event in topology.exit:
+        changes[event.round + 1] -= 1
+    present = list(accumulate(changes[1:-1], initial=topology.nodes))
+    return min(present[1:])
 
 
 def _read_graph(settings: TopologySettings) -> Topology:

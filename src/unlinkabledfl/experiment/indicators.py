@@ -46,7 +46,7 @@ def indicators(scenario: Scenario) -> Indicators:
     """Return all indicators; ConfigError where the scenario cannot work at all."""
     check_data(scenario)
     graph = build_topology(scenario)
-    check_exchange(graph, scenario.mixnet)
+    check_exchange(graph, scenario)
     traffic = expectations.traffic_of(scenario, graph)
     found = _figures(scenario, graph, traffic)
     return Indicators(

@@ -20,6 +20,7 @@ from unlinkabledfl.experiment.graphs import ExchangeSets, build_topology, check_
 from unlinkabledfl.experiment.node_config import Contact, FullNodeConfig, Graph, LearnerConfig, LinkConfig, Schedule
 from unlinkabledfl.experiment.scenario import Scenario
 from unlinkabledfl.experiment.tasks import every_node_settings, learner_settings
+from unlinkabledfl.experiment.translation import geometry_on
 from unlinkabledfl.mixnet.draw import Draw
 from unlinkabledfl.simulation.entropy import SeededEntropy, derive_key
 from unlinkabledfl.sphinx import NodeId
@@ -50,7 +51,8 @@ class ExperimentPlan:
         self.run_id = run_id
         check_data(scenario)
         self.topology = build_topology(scenario)
-        check_exchange(self.topology, scenario.mixnet)
+        check_exchange(self.topology, scenario)
+        self.geometry = geometry_on(scenario.mixnet, self.topology)
         nodes = self.topology.nodes
         self._seeds = [derive_key(scenario.run.seed, f"identity/{index}") for index in range(nodes)]
         self.node_ids = tuple(NodeId(crypto_sign_seed_keypair(seed)[0]) for seed in self._seeds)

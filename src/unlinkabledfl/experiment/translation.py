@@ -6,9 +6,11 @@ from unlinkabledfl.mixnet.config import MixSettings
 from unlinkabledfl.mixnet.mix_node import NeighbourLimits
 from unlinkabledfl.mixnet.mixers import MixerSettings, OffSettings, OutboxSettings, PoissonSettings
 from unlinkabledfl.mixnet.routes import RouteStrategy, TransportGraph, ValiantRoutes, WalkRoutes
-from unlinkabledfl.sphinx import Geometry
+from unlinkabledfl.mixnet.topology import Topology
+from unlinkabledfl.sphinx import Geometry, NodeId
+from unlinkabledfl.sphinx.geometry import NODE_ID_BYTES
 
-__all__ = ["geometry_of", "graph_routes", "mix_settings", "mixer_settings"]
+__all__ = ["geometry_of", "geometry_on", "graph_routes", "mix_settings", "mixer_settings"]
 
 _LEAST_HOPS = 5
 
@@ -26,6 +28,15 @@ def geometry_of(mixnet: Mixnet, routes: RouteStrategy | None) -> Geometry:
     return Geometry(
         max_hops=mixnet.max_hops or max(_LEAST_HOPS, hops), body_bytes=mixnet.body_bytes, key_layer=mixnet.key_layer
     )
+
+
+def geometry_on(mixnet: Mixnet, topology: Topology) -> Geometry:
+    """Return the same for routes over this graph; ConfigError where the graph does not carry them."""
+    if mixnet.route == "overlay":
+        return geometry_of(mixnet, None)
+    # How many hops there are does not depend on names.
+    ids = tuple([NodeId(index.to_bytes(NODE_ID_BYTES)) for index in range(topology.nodes)])
+    return geometry_of(mixnet, graph_routes(mixnet, TransportGraph(topology=topology, node_ids=ids)))
 
 
 def mixer_settings(mixnet: Mixnet) -> MixerSettings:

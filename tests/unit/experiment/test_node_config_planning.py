@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from unlinkabledfl.errors import ConfigError
-from unlinkabledfl.experiment.graphs import ExchangeSets, build_topology
+from unlinkabledfl.experiment.graphs import ExchangeSets, build_topology, fewest_present
 from unlinkabledfl.experiment.planning import ExperimentPlan, local_hosting, plan_experiment
 from unlinkabledfl.experiment.scenario import Scenario, preset
 
@@ -191,6 +191,10 @@ def test_a_file_that_cannot_be_read_is_named(tmp_path: Path, content: bytes | No
         (["mixnet.route=walk", "mixnet.path_length=2", "mixnet.exchange=within"], "mixnet.exchange", "reach"),
         (["mixnet.route=walk", "mixnet.path_length=2", "mixnet.exchange=neighbours"], "mixnet.exchange", "node 0"),
         (["topology.degree=8"], "topology.degree", "7"),
+        (["mixnet.path_length=8"], "mixnet.path_length", "at most 7"),
+        (["mixnet.path_length=7", "topology.join=[{node=1,round=3}]"], "mixnet.path_length", "at most 6"),
+        (["mixnet.path_length=7", "topology.exit=[{node=1,round=3}]"], "mixnet.path_length", "at most 6"),
+        (["topology.nodes=2", "topology.degree=1", "mixnet.route=valiant"], "topology.nodes", "at least 3"),
         (["learning.train_samples=6000"], "learning.train_samples", "5,000"),
         (["learning.test_samples=6000"], "learning.test_samples", "1,000"),
         (["learning.train_samples=7"], "topology.nodes", "every node needs one"),
@@ -204,6 +208,21 @@ def test_a_graph_that_does_not_carry_the_scenario_is_refused(overrides: list[str
         plan("demo", *overrides)
 
     assert caught.value.key == key
+
+
+@pytest.mark.parametrize(
+    ("events", "fewest"),
+    [
+        ([], 8),
+        (["topology.exit=[{node=1,round=5}]"], 8),  # after the last round nobody counts any more
+        (["topology.exit=[{node=1,round=4}]"], 7),
+        (["topology.join=[{node=1,round=1}]"], 8),
+        (["topology.join=[{node=1,round=2}]", "topology.exit=[{node=2,round=1}]"], 7),
+        (["topology.join=[{node=1,round=3}]", "topology.exit=[{node=2,round=1}]"], 6),
+    ],
+)
+def test_the_fewest_nodes_there_are_follow_from_joins_and_exits(events: list[str], fewest: int) -> None:
+    assert fewest_present(preset("demo", events)) == fewest
 
 
 def test_partners_of_a_circulant_are_those_of_its_first_node_moved_on() -> None:

@@ -32,6 +32,10 @@ def test_a_flipped_update_goes_as_far_the_other_way_and_leaves_counters() -> Non
     assert poisoned["count"] == 4
 
 
+def test_an_update_may_be_turned_around_further() -> None:
+    assert flip_sign(BEFORE, AFTER, factor=3.0)["weight"].tolist() == [-0.5, 5.0]
+
+
 def test_noise_has_ten_times_the_deviation_of_the_update() -> None:
     # 50,000 draws: the standard error of the deviation is 0.3%; 2% is over six of them.
     generator = np.random.default_rng(1)
