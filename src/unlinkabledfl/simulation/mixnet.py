@@ -69,8 +69,8 @@ class Mixnet:
     def __init__(self, plan: MixnetPlan, *, seed: int) -> None:
         nodes = plan.topology.nodes
         self._plan = plan
-        self._signing_seeds = [derive_key(seed, f"identity/{index}") for index in range(nodes)]
-        self.node_ids = tuple(NodeId(crypto_sign_seed_keypair(seed)[0]) for seed in self._signing_seeds)
+        self._signing_seeds = _signing_seeds(seed, nodes)
+        self.node_ids = node_names(seed, nodes)
         self._graph = TransportGraph(topology=plan.topology, node_ids=self.node_ids)
         self.directory = Directory()
         if plan.introduced:
@@ -139,6 +139,15 @@ class Mixnet:
         if self._plan.destinations is DestinationName.REACH:
             return ReachDestinations(source=source, routes=routes)
         return NeighbourDestinations(source=source, routes=routes, learning_graph=self._graph)
+
+
+def node_names(seed: int, nodes: int) -> tuple[NodeId, ...]:
+    """Return the names that the nodes of a mixnet with this seed have."""
+    return tuple(NodeId(crypto_sign_seed_keypair(own_seed)[0]) for own_seed in _signing_seeds(seed, nodes))
+
+
+def _signing_seeds(seed: int, nodes: int) -> list[bytes]:
+    return [derive_key(seed, f"identity/{index}") for index in range(nodes)]
 
 
 def build_mixnet_world(

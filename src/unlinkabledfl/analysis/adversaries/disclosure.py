@@ -1,8 +1,8 @@
 """`disclosure`: statistical disclosure by least squares, over many windows of time.
 
-For every destination it explains how many packets came in a window by how many each node sent just before: a node that
-writes to it makes it receive more. The weights are ridge regression's, negative ones count nothing, and the posterior of
-a target is the weight of each possible sender at its destination, times what the last hop tells.
+For every destination it explains how many packets came in a window by how many each node sent just before: a node
+that writes to it makes it receive more. The weights are ridge regression's, negative ones count nothing, and the
+posterior of a target is the weight of each possible sender at its destination, times what the last hop tells.
 
 Under constant cover what a node sends does not depend on what it has to say, so there is nothing to explain; joins,
 leaves and retransmissions are what could still vary it.

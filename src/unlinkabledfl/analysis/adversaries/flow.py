@@ -84,7 +84,7 @@ def _blocks(trace: Trace, steps: int) -> Iterator[tuple[slice, "_View"]]:
     for start in range(0, len(trace.targets), _BLOCK_TARGETS):
         rows = slice(start, min(start + _BLOCK_TARGETS, len(trace.targets)))
         targets = trace.targets[rows]
-        first_s = float(left[targets[0]]) - (steps + 1) * law.memory_s
+        first_s = float(left[targets[0]]) - law.longest_s(steps)
         begin = int(np.searchsorted(left, first_s, side="left"))
         yield rows, _View(trace, law, begin=begin, end=int(targets[-1]) + 1)
 
@@ -92,9 +92,8 @@ def _blocks(trace: Trace, steps: int) -> Iterator[tuple[slice, "_View"]]:
 class _Law(Protocol):
     """How a relay's departures come from its arrivals."""
 
-    @property
-    def memory_s(self) -> float:
-        """How long a packet stays in a relay at most, nearly."""
+    def longest_s(self, steps: int) -> float:
+        """Return how long a packet takes through that many relays at most, nearly."""
         ...
 
     def prepare(self, places: "_Places") -> None:
@@ -191,13 +190,15 @@ class _PoissonLaw:
     exponentials are largest: the running sums then only add what is small to what is smaller.
     """
 
-    _MEANS = 14.0  # one delay in a million is longer
+    _TAIL_MEANS = 11.0  # beyond one mean a relay; three relays take longer once in five thousand times
 
     def __init__(self, settings: PoissonSettings, *, own_rate_per_s: float, caused_share: float) -> None:
         self._mean_s = settings.delay_mean_s
         self._own_rate_per_s = own_rate_per_s
         self._caused_share = caused_share
-        self.memory_s = self._MEANS * settings.delay_mean_s
+
+    def longest_s(self, steps: int) -> float:
+        return (steps + self._TAIL_MEANS) * self._mean_s
 
     def prepare(self, places: _Places) -> None:
         left = (places.left_at_s - places.until_s) / self._mean_s
@@ -238,7 +239,11 @@ class _OutboxLaw:
 
     def __init__(self, settings: OutboxSettings) -> None:
         self._size = settings.outbox_size
-        self.memory_s = 3.0 * settings.outbox_size * settings.delay_mean_s
+        self._cycle_s = settings.outbox_size * settings.delay_mean_s
+
+    def longest_s(self, steps: int) -> float:
+        # A relay takes two cycles at most, or three after a burst of its own, which is rare in each.
+        return (2 * steps + 1) * self._cycle_s
 
     def prepare(self, places: _Places) -> None:
         cycles = places.ranks // self._size

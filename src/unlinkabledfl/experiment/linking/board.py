@@ -1,0 +1,138 @@
+"""The board: every deployment, every adversary, one row each.
+
+Deployments run in parallel processes, as many as there are cores; a row depends on its deployment and the seed alone.
+"""
+
+import multiprocessing
+import os
+import time
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from unlinkabledfl.analysis.adversaries import (
+    Adversary,
+    DisclosureAdversary,
+    FlowAdversary,
+    GroupingAdversary,
+    PaperAdversary,
+    RouteAdversary,
+)
+from unlinkabledfl.analysis.adversaries.route import route_prior
+from unlinkabledfl.analysis.entropy import CompromiseRegime
+from unlinkabledfl.analysis.score import Score, score
+from unlinkabledfl.analysis.trace import Nodes, Trace
+from unlinkabledfl.experiment.linking.configurations import Entry
+from unlinkabledfl.experiment.linking.deployment import Recorded, record
+from unlinkabledfl.mixnet.mixers import OffSettings
+from unlinkabledfl.simulation import chances
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """One adversary against one deployment with one share of compromised nodes."""
+
+    configuration: str
+    share: float
+    all_compromised: float
+    score: Score
+    delivery_s_mean: float
+    rtt_s_mean: float | None
+    bytes_per_node_round: float
+
+    def document(self) -> dict[str, Any]:
+        """Return it as the board prints it."""
+        found = self.score
+        return {
+            "configuration": self.configuration,
+            "compromised": self.share,
+            "all_relays_compromised": self.all_compromised,
+            "adversary": found.adversary,
+            "accuracy": found.accuracy,
+            "ci_low": found.ci_low,
+            "ci_high": found.ci_high,
+            "baseline": found.baseline,
+            "published_baseline": found.published_baseline,
+            "p_link_mean": found.p_link_mean,
+            "advantage": found.advantage,
+            "shannon_bits": found.shannon_bits_mean,
+            "min_bits": found.min_bits_mean,
+            "calibration_error": found.calibration_error,
+            "calibration": [
+                {"claimed": claim.claimed, "hit_rate": claim.hit_rate, "targets": claim.targets}
+                for claim in found.calibration
+            ],
+            "targets": found.targets,
+            "delivery_s_mean": self.delivery_s_mean,
+            "rtt_s_mean": self.rtt_s_mean,
+            "bytes_per_node_round": self.bytes_per_node_round,
+        }
+
+
+def run_board(entries: Sequence[Entry], *, seed: int) -> dict[str, Any]:
+    """Run everything; the result is the document of `reproduce linking`."""
+    started_s = time.perf_counter()
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    context = multiprocessing.get_context("forkserver")
+    with ProcessPoolExecutor(min(cores, len(entries)), mp_context=context) as pool:
+        rows = [row for found in pool.map(partial(attack_entry, seed=seed), entries) for row in found]
+    return {
+        "experiment": "linking",
+        "seed": seed,
+        "board": [row.document() for row in rows],
+        "seconds": time.perf_counter() - started_s,
+    }
+
+
+def attack_entry(entry: Entry, *, seed: int) -> list[Row]:
+    """Record one deployment and attack it under each share of compromised nodes."""
+    recorded = record(entry.deployment, seed=seed)
+    return [row for share in entry.shares for row in _attack(entry, recorded, share=share, seed=seed)]
+
+
+def _attack(entry: Entry, recorded: Recorded, *, share: float, seed: int) -> Iterator[Row]:
+    deployment = entry.deployment
+    luck = chances(seed, "compromised")
+    owned = sorted(luck.sample(range(deployment.nodes), round(share * deployment.nodes)))
+    recording = recorded.recording
+    trace, oracle = recording.observed(compromised=owned)
+    sought = ~np.isin(recording.oracle.origin, owned)
+    feasible = route_prior(trace)
+    candidates = _published_candidates(trace)
+    for adversary in _adversaries(trace, recorded.groups[sought]):
+        yield Row(
+            configuration=deployment.name,
+            share=share,
+            all_compromised=CompromiseRegime(path_length=deployment.path_length, share=share).all_compromised,
+            score=score(
+                adversary.name,
+                adversary.posteriors(trace),
+                oracle,
+                feasible=feasible,
+                published_candidates=candidates,
+            ),
+            delivery_s_mean=recorded.delivery_s_mean,
+            rtt_s_mean=recorded.rtt_s_mean,
+            bytes_per_node_round=recorded.bytes_per_node_round,
+        )
+
+
+def _adversaries(trace: Trace, groups: np.ndarray[Any, np.dtype[np.int64]]) -> list[Adversary]:
+    follows: Adversary = RouteAdversary() if isinstance(trace.settings.mixer, OffSettings) else FlowAdversary()
+    found: list[Adversary] = [PaperAdversary(), RouteAdversary()]
+    if follows.name != "route":
+        found.append(follows)
+    return [*found, GroupingAdversary(follows, groups), DisclosureAdversary()]
+
+
+def _published_candidates(trace: Trace) -> Nodes:
+    """Return for every target how many nodes lie within K hops of its destination."""
+    settings = trace.settings
+    if settings.route == "overlay":
+        return np.full(len(trace.targets), trace.nodes - 1, dtype=np.int32)
+    reach = [len(settings.topology.reach_within(node, settings.path_length)) for node in range(trace.nodes)]
+    return np.array([reach[node] for node in trace.crossings.target[trace.targets]], dtype=np.int32)
