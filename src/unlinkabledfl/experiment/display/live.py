@@ -25,6 +25,7 @@ __all__ = ["LiveDisplay", "Screen"]
 _EVERY_S: Final = 0.25
 _SHARE_OF_TIME: Final = 0.02
 _ROUNDS_SHOWN: Final = 8
+_WIDTH: Final = 100
 _EVENT_LINES_MAX: Final = 60
 _EVENT_STYLES: Final = {EventKind.DEATH: "bold red", EventKind.ATTACK: "red", EventKind.LINK: "yellow"}
 
@@ -167,7 +168,7 @@ class LiveDisplay:
                 )
             )
         title = f"{description.run} · {description.nodes:,} nodes · {description.backend}"
-        return Panel(Group(*parts), title=title, title_align="left", expand=False)
+        return Panel(Group(*parts), title=title, title_align="left", width=min(_WIDTH, self._console.width))
 
     def _rounds(self) -> Table:
         table = Table(box=None, padding=(0, 1), header_style="dim")

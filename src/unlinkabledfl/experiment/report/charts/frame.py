@@ -9,6 +9,7 @@ from unlinkabledfl.experiment.report.charts.svg import drawing, element, text
 __all__ = ["Axis", "Frame"]
 
 _CHARACTER_WIDTH = 6.3
+_TICKS_MAX = 10
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,7 +67,7 @@ class Frame:
     @property
     def right(self) -> float:
         """Where the plot ends."""
-        return self.width - 14.0
+        return self.width - 20.0
 
     def scale_x(self) -> Scale:
         """Return places from left to right."""
@@ -100,7 +101,9 @@ class Frame:
         scale = self.scale_x()
         middle = (self.left + self.right) / 2
         parts = [element("path", d=f"M{self.left:.0f} {self.bottom:.1f}H{self.right:.0f}", class_="axis")]
-        for value, label in zip(*self.x.ticks(10), strict=True):
+        longest = max(map(len, self.x.ticks(_TICKS_MAX)[1]), default=1)
+        fitting = int((self.right - self.left) / (_CHARACTER_WIDTH * longest + 26.0))
+        for value, label in zip(*self.x.ticks(max(2, min(_TICKS_MAX, fitting))), strict=True):
             x = scale(value)
             parts.append(element("path", d=f"M{x:.1f} {self.bottom:.1f}v4", class_="axis"))
             parts.append(text(label, x=x, y=self.bottom + 18, anchor="middle"))

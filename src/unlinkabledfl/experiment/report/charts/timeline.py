@@ -12,7 +12,7 @@ __all__ = ["Lane", "Span", "timeline_chart"]
 
 _LANE_HEIGHT = 24.0
 _WIDTH = 1320.0
-_RIGHT = 14.0
+_RIGHT = 20.0
 _MARK_WIDTH = 6.0
 _SAID_MAX = 10
 
