@@ -1,11 +1,15 @@
 """One run on disk: where things lie, who may write, and how it is opened again.
 
-    (nothing)   --create----------------> running, locked by its writer
-    running     --finish----------------> finished | interrupted | failed
-    running     --its writer died-------> interrupted, as `open` sees it
+    absent      --create----------------> running
+    running     --finish, all done------> finished
+    running     --finish, told to stop--> interrupted
+    running     --finish, by an error---> failed
+    running     --its writer died-------> interrupted
     interrupted --resume----------------> running
     failed      --resume----------------> running
     finished    --resume----------------> ConfigError, finished
+
+A running directory is locked by its writer; that the writer died is what `open` sees.
 
 Invariant: at any moment the directory can be read. Tables hold whole lines; everything else is replaced at once. One
 process writes: the lock goes with it, also when it is killed.

@@ -1,7 +1,9 @@
 """Write a run down while it goes on.
 
-    recording --finish--> closed
-    recording --the disk is full--> RunError; what was written stays, `finish` may still be called
+    recording --finish-----------> closed
+    recording --the disk is full-> RunError, recording
+
+What was written before the disk was full stays, and `finish` may still be called.
 
 Invariant: a figure is on disk, as a whole line, when `record` returns. The summary on disk is at most a second and a
 round behind, and says `running` until the run has ended.
