@@ -44,6 +44,8 @@ def set_up_logging(stream: object) -> None:
         format="%(asctime)s %(levelname)-7s %(name)s: %(message)s",
         force=True,
     )
+    # It warns whenever a peer closes a connection, which is how links end.
+    logging.getLogger("quic").setLevel(logging.ERROR)
 
 
 def stop_on_signals(stop: Callable[[], None]) -> None:

@@ -63,8 +63,8 @@ class Surroundings(Protocol):
         """Seconds since the node was told to begin; before that, 0."""
         ...
 
-    async def introduce(self, address: str) -> Mapping[str, str]:
-        """Say where this node listens; return where all listen that take part now, by id."""
+    async def introduce(self, address: str) -> Mapping[str, tuple[str, ...]]:
+        """Say where this node listens; return who takes part now, by id, with the addresses that are known of it."""
         ...
 
     async def begin(self) -> None:
@@ -229,7 +229,7 @@ class NodeRuntime:
         contacts = {
             NodeId(bytes.fromhex(contact.node_id)): Contact(
                 fingerprint=bytes.fromhex(contact.fingerprint),
-                addresses=_where(addresses.get(contact.node_id)),
+                addresses=addresses.get(contact.node_id, ()),
             )
             for contact in self._config.contacts
         }
@@ -328,10 +328,6 @@ class NodeRuntime:
     def _note(self, text: str) -> None:
         _LOG.warning("%s", text)
         self._around.report(say.Note(at_s=self._around.at_s, kind="note", text=text))
-
-
-def _where(address: str | None) -> tuple[str, ...]:
-    return () if address is None else (address,)
 
 
 def _finite(metrics: Mapping[str, float]) -> dict[str, float]:

@@ -62,9 +62,13 @@ async def _run(connection: socket.socket) -> int:
         turn=launcher.turn,
     )
     async with asyncio.TaskGroup() as tasks:
-        life = tasks.create_task(_live(launcher, learner, orders))
+        living = [
+            tasks.create_task(_live(launcher, learner, orders)),
+            tasks.create_task(_beat(launcher)),
+        ]
         await launcher.stopping.wait()
-        life.cancel()
+        for task in living:
+            task.cancel()
     learner.close()
     launcher.report(say.Stopped(at_s=launcher.at_s, counters={"rounds": orders["rounds"]}))
     launcher.close()
@@ -80,6 +84,12 @@ async def _live(launcher: LauncherLink, learner: ProcessLearner, orders: Mapping
         await _do(orders.get(f"node_{round_number}"))
         await _one_round(launcher, learner, round_number)
     launcher.report(say.Finished(at_s=launcher.at_s, ending="done"))
+
+
+async def _beat(launcher: LauncherLink) -> None:
+    while True:
+        launcher.report(say.GaugesReport(at_s=launcher.at_s, metrics={}))
+        await asyncio.sleep(0.2)
 
 
 async def _one_round(launcher: LauncherLink, learner: ProcessLearner, round_number: int) -> None:

@@ -165,11 +165,11 @@ def test_a_learner_that_is_killed_is_replaced_and_goes_on_with_the_last_state(tm
 
 
 def test_a_node_that_hangs_is_ended_and_the_others_finish(tmp_path: Path) -> None:
-    run = Run(tmp_path, [{}, {"node_2": "hang"}, {}], silence_timeout_s=1.0)
+    run = Run(tmp_path, [{}, {"node_2": "hang"}, {}], silence_timeout_s=3.0)
 
     run.go()
 
-    assert run.records.deaths() == {1: "said nothing for 1 s (was killed by SIGKILL)"}
+    assert run.records.deaths() == {1: "said nothing for 3 s (was killed by SIGKILL)"}
 
 
 def test_cancelling_a_run_stops_every_node_in_order(tmp_path: Path) -> None:

@@ -51,9 +51,9 @@ class LauncherLink:
 
     # -- what a node asks of its surroundings -------------------------------------------------------------------
 
-    async def introduce(self, address: str) -> Mapping[str, str]:
+    async def introduce(self, address: str) -> Mapping[str, tuple[str, ...]]:
         self._channel.send(say.Bound(address=address))
-        return await self._introduced
+        return {node_id: (where,) for node_id, where in (await self._introduced).items()}
 
     async def begin(self) -> None:
         await self._begun
