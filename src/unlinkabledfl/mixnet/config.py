@@ -73,10 +73,10 @@ def build_mix_node(  # noqa: PLR0913 -- the parts of a node
     """
     if routes.hops_max > packets.max_hops:
         raise ConfigError(
-            key="mixnet.path_length",
-            got=routes.hops_max,
-            takes=f"at most {packets.max_hops} hops, which is what packet.max_hops has room for",
-            hint="raise packet.max_hops",
+            key="packet.max_hops",
+            got=packets.max_hops,
+            takes=f"at least {routes.hops_max}, the hops of the longest route",
+            hint="or shorter routes, where mixnet.path_length or the topology allow it",
         )
     if view_is_complete:
         destinations.check()

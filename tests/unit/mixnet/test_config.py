@@ -50,8 +50,8 @@ def refusal(act: Any) -> tuple[str, object, str]:
 def test_routes_longer_than_the_packets_are_refused() -> None:
     key, got, takes = refusal(lambda: build(path_length=4, others=9))
 
-    assert (key, got) == ("mixnet.path_length", 4)
-    assert takes.startswith("at most 3 hops")
+    assert (key, got) == ("packet.max_hops", 3)
+    assert takes.startswith("at least 4,")
 
 
 @pytest.mark.parametrize("others", [0, 1])
@@ -93,6 +93,8 @@ def test_an_overlap_that_is_long_enough_is_taken() -> None:
         (lambda: OutboxSettings(delay_mean_s=-0.1), "mixnet.delay_mean_s"),
         (lambda: PoissonSettings(delay_mean_s=-0.1), "mixnet.delay_mean_s"),
         (lambda: NeighbourLimits(packets_per_s=0.0), "mixnet.limits.packets_per_s"),
+        (lambda: NeighbourLimits(news_per_s=0.0), "mixnet.limits.news_per_s"),
+        (lambda: NeighbourLimits(news_burst=0.5), "mixnet.limits.news_burst"),
         (lambda: NeighbourLimits(links_max=0), "mixnet.limits.links_max"),
         (lambda: NeighbourLimits(transit_share=0.0), "mixnet.limits.transit_share"),
     ],
