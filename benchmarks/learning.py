@@ -10,6 +10,7 @@ Runs are spread over the cores, one run a process and one thread a run. Datasets
 goes on from there.
 """
 
+import hashlib
 import json
 import multiprocessing
 import os
@@ -128,10 +129,17 @@ def _timed(run: Run) -> tuple[float, float]:
 
 
 def _identity(run: Run) -> dict[str, Any]:
-    """Return all that decides what a run finds."""
+    """Return all that decides what a run finds, the model it begins with included."""
+    from unlinkabledfl.learning import datasets
+    from unlinkabledfl.learning.models import build_model
+
+    train = datasets.load(run.dataset).train
+    initial = build_model("lenet5", train.image_shape, len(train.classes), seed=run.seed).state_dict()
+    digest = hashlib.sha256(b"".join(tensor.numpy().tobytes() for tensor in initial.values()))
     return {
         **run._asdict(),
         "recipe": _as_json(recipe(run.dataset)),
+        "initial": digest.hexdigest()[:16],
         "versions": describe("torch", "numpy")["versions"],
     }
 
