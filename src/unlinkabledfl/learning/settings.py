@@ -1,6 +1,7 @@
 """One training recipe: what is tuned, and what it may be.
 
-A schedule runs over the steps of all rounds, not over those of one. After `rounds` rounds the rate stays at its end.
+A schedule runs over the steps of all rounds, not over those of one: from `steady_rounds`, until which the rate stays
+whole, to `rounds`, after which it stays at its end.
 """
 
 import math
@@ -79,6 +80,7 @@ class TrainingSettings:
     stop: Stop = Epochs(1)
     schedule: Schedule = Schedule.CONSTANT
     rounds: int = 10
+    steady_rounds: float = 0.0
     final_rate: float = 0.0
     warmup_rounds: float = 0.0
     label_smoothing: float = 0.0
@@ -91,9 +93,12 @@ class TrainingSettings:
         for key in ("momentum", "label_smoothing"):
             if not 0.0 <= getattr(self, key) < 1.0:
                 raise ConfigError(key=f"training.{key}", got=getattr(self, key), takes="a number from 0 to below 1")
-        for key in ("weight_decay", "warmup_rounds", "shift_pixels"):
+        for key in ("weight_decay", "steady_rounds", "warmup_rounds", "shift_pixels"):
             if not 0.0 <= getattr(self, key) < math.inf:
                 raise ConfigError(key=f"training.{key}", got=getattr(self, key), takes="0 or more")
+        if self.steady_rounds >= self.rounds:
+            takes = f"less than training.rounds, which is {self.rounds}"
+            raise ConfigError(key="training.steady_rounds", got=self.steady_rounds, takes=takes)
         if not 0.0 <= self.final_rate <= 1.0:
             raise ConfigError(key="training.final_rate", got=self.final_rate, takes="a fraction from 0 to 1")
         if self.nesterov and (self.momentum == 0.0 or self.optimizer is not OptimizerName.SGD):
@@ -101,7 +106,8 @@ class TrainingSettings:
 
     def rate_at(self, rounds_done: float) -> float:
         """Return the learning rate after that many rounds; the fraction counts the steps of a round."""
-        progress = min(rounds_done / self.rounds, 1.0)
+        falling = (rounds_done - self.steady_rounds) / (self.rounds - self.steady_rounds)
+        progress = min(max(falling, 0.0), 1.0)
         match self.schedule:
             case Schedule.CONSTANT:
                 part = 1.0

@@ -73,6 +73,8 @@ def test_a_round_of_some_seconds_stops_soon_after_them() -> None:
         (TrainingSettings(learning_rate=0.1), [0.1, 0.1, 0.1]),
         (TrainingSettings(learning_rate=0.1, schedule=Schedule.LINEAR), [0.1, 0.05, 0.0]),
         (TrainingSettings(learning_rate=0.1, schedule=Schedule.COSINE, final_rate=0.2), [0.1, 0.06, 0.02]),
+        (TrainingSettings(learning_rate=0.1, schedule=Schedule.LINEAR, steady_rounds=5), [0.1, 0.1, 0.0]),
+        (TrainingSettings(learning_rate=0.1, schedule=Schedule.LINEAR, steady_rounds=2.5), [0.1, 0.2 / 3, 0.0]),
     ],
 )
 def test_a_schedule_runs_over_all_rounds_and_stays_at_its_end(
@@ -124,6 +126,7 @@ def test_a_shift_moves_each_image_and_fills_with_the_mean() -> None:
         {"label_smoothing": -0.1},
         {"weight_decay": -1.0},
         {"final_rate": 2.0},
+        {"steady_rounds": 10},
         {"nesterov": True, "momentum": 0.0},
     ],
 )
