@@ -34,6 +34,16 @@ def test_a_figure_is_on_disk_when_record_returns(tmp_path: Path) -> None:
     directory.release()
 
 
+def test_an_error_message_that_is_no_text_does_not_stop_a_run(tmp_path: Path) -> None:
+    recorder = RunRecorder(create_run(tmp_path / "run"))
+
+    recorder.event(time_s=1.0, node=0, kind=EventKind.DEATH, text="bad byte \udcff")
+    recorder.finish(Status.FAILED, reason="bad byte \udcff")
+
+    data = load_run(tmp_path / "run")
+    assert ([event.text for event in data.events], data.summary["reason"]) == (["bad byte ?"], "bad byte ?")
+
+
 def test_the_summary_adds_up_what_was_told(tmp_path: Path) -> None:
     directory = create_run(tmp_path / "run")
     recorder = RunRecorder(directory)

@@ -23,7 +23,7 @@ from unlinkabledfl.experiment.records.tables import (
 
 Row = tuple[float, int, int, str, float]
 
-NUMBERS = st.floats(allow_nan=False)
+NUMBERS = st.floats(-1e69, 1e69) | st.sampled_from([math.inf, -math.inf])
 INDICES = st.none() | st.integers(0, 1_000_000)
 TIMES = st.integers(0, 10**12).map(lambda micro: micro / 1e6)
 ROWS = st.tuples(TIMES, INDICES, INDICES, st.from_regex(r"[A-Za-z0-9_.:/@+-]{1,64}", fullmatch=True), NUMBERS)
@@ -201,6 +201,12 @@ def test_an_event_is_one_line_and_is_read_as_it_was_written(
     assert line.count("\n") == 1
     assert problems.count == 0
     assert found == [Event(time_s=event.time_s, node=event.node, kind=event.kind, text=text)]
+
+
+def test_a_value_that_no_model_has_counts_as_infinite(tmp_path: Path) -> None:
+    path = written(tmp_path / "metrics.csv", "1.0,1,0,loss,1e71\n1.0,1,1,loss,-1e308\n1.0,1,2,loss,3.4e38\n")
+
+    assert read_metrics(path, Problems()).values.tolist() == [math.inf, -math.inf, 3.4e38]
 
 
 def test_an_event_of_no_known_kind_is_named(tmp_path: Path) -> None:

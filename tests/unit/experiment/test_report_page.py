@@ -3,15 +3,20 @@
 import argparse
 import json
 import math
+import shutil
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from tests.unit.experiment.html_pages import sound_page
 from tests.unit.experiment.synthetic_run import create_run, play, write_run
 from tests.unit.experiment.test_records_files import files_of_at_most
 from unlinkabledfl.cli import report as command
 from unlinkabledfl.errors import ConfigError, RunError
+from unlinkabledfl.experiment.compare import compare_runs, comparison_html
 from unlinkabledfl.experiment.records import EventKind, RunDirectory, RunRecorder, Status
 from unlinkabledfl.experiment.report import load_run, report_html, write_report
 
@@ -25,6 +30,11 @@ EVERY_FIGURE = [
 @pytest.fixture(scope="module")
 def whole_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return write_run(tmp_path_factory.mktemp("runs") / "whole", nodes=16, rounds=6, seed=3).path
+
+
+@pytest.fixture(scope="module")
+def small_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_run(tmp_path_factory.mktemp("runs") / "small", nodes=5, rounds=2).path
 
 
 def arguments(*words: str) -> argparse.Namespace:
@@ -150,6 +160,40 @@ def test_damaged_records_are_shown_as_far_as_they_go_and_named(tmp_path: Path) -
     assert "summary.json cannot be read" in page.text
     assert "scenario.toml cannot be read: No such file or directory" in page.text
     assert data.document()["rounds"][0]["round"] == 1
+
+
+HOSTILE = st.one_of(
+    st.binary(max_size=60),
+    st.sampled_from([
+        b"9e999,1,0,accuracy,0.5\n", b"1e300,1,0,round_s,1e308\n", b"5,9999999,9999999,accuracy,-1e308\n",
+        b"1,1,0,round_s,-5\n", b"1,2,1,rtt_s_p50,1e-320\n", b"1,,0,queue_own,1e69\n", b"1,1,0,bytes_sent,-3\n",
+        b"2,3,death,\xff\xfe\n", b"0,0\n7,7\n1,9999999\n", b"[[[[", b'{"seconds": NaN}', b'"versions": 5,', b"\x00",
+    ]),
+)  # fmt: skip
+
+
+@given(
+    name=st.sampled_from(["metrics.csv", "events.csv", "topology.csv", "summary.json", "scenario.toml"]),
+    change=st.tuples(st.floats(0.0, 1.0), st.integers(0, 400), HOSTILE),
+)
+@settings(max_examples=settings().max_examples // 4)
+def test_whatever_happens_to_a_file_the_page_is_sound_or_the_error_one_sentence(
+    small_run: Path, tmp_path_factory: pytest.TempPathFactory, name: str, change: tuple[float, int, bytes]
+) -> None:
+    where, removed, inserted = change
+    copy = tmp_path_factory.mktemp("damaged") / "run"
+    shutil.copytree(small_run, copy)
+    content = (copy / name).read_bytes()
+    place = round(where * len(content))
+    (copy / name).write_bytes(content[:place] + inserted + content[place + removed :])
+
+    with suppress(RunError):
+        data = load_run(copy)
+        sound_page(report_html(data))
+        json.dumps(data.document(), allow_nan=False)
+        comparison = compare_runs(data, load_run(small_run))
+        sound_page(comparison_html(comparison))
+        json.dumps(comparison.document(), allow_nan=False)
 
 
 def test_the_command_prints_the_document_and_writes_nothing_unless_told(

@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Callable, Sequence
-from html import escape
 from pathlib import Path
 from statistics import fmean
 from typing import TYPE_CHECKING, Any
@@ -22,6 +21,7 @@ from unlinkabledfl.experiment.report.charts import (
     number,
     seconds_unit,
 )
+from unlinkabledfl.experiment.report.charts.svg import escaped
 from unlinkabledfl.experiment.report.page import (
     Figure,
     Table,
@@ -135,7 +135,7 @@ def _lead(comparison: Comparison, one: str, other: str) -> str:
     for cost in comparison.costs:
         if cost.name in {"round_s", "bytes_sent", "cpu_s", "rtt_s_p50"} and cost.ratio is not None:
             tiles.append(Tile(label=cost.what.capitalize(), value=f"{number(cost.ratio)}×", note=f"{other} to {one}"))
-    lead = f"<p>{escape(f'{one}: {_in_short(comparison.a)}')}<br>{escape(f'{other}: {_in_short(comparison.b)}')}</p>"
+    lead = f"<p>{escaped(f'{one}: {_in_short(comparison.a)}')}<br>{escaped(f'{other}: {_in_short(comparison.b)}')}</p>"
     lead += tiles_html(tiles)
     if accuracy is not None:
         paired = "Nodes are paired: the same node has the same data in both. " if accuracy.is_paired else ""
@@ -144,7 +144,7 @@ def _lead(comparison: Comparison, one: str, other: str) -> str:
             "seeds would give.</p>"
         )
     if comparison.problems:
-        listed = "".join(f"<li>{escape(problem)}</li>" for problem in comparison.problems)
+        listed = "".join(f"<li>{escaped(problem)}</li>" for problem in comparison.problems)
         lead += f'<div class="problems"><p>While reading the records:</p><ul>{listed}</ul></div>'
     return lead
 

@@ -24,7 +24,7 @@ import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Final, Self
+from typing import Any, Final, NoReturn, Self
 
 from unlinkabledfl.errors import ConfigError, RunError
 from unlinkabledfl.experiment.records import checkpoints
@@ -184,7 +184,7 @@ class RunDirectory:
         if len(raw) > _DOCUMENT_MAX_BYTES:
             raise RunError(f"{self.summary_path} cannot be read: it has more than {_DOCUMENT_MAX_BYTES:,} bytes")
         try:
-            document = json.loads(raw)
+            document = json.loads(raw, parse_constant=_refuse)
         except (ValueError, RecursionError) as error:
             raise RunError(f"{self.summary_path} cannot be read: {error}") from error
         if not isinstance(document, dict):
@@ -277,6 +277,10 @@ class RunDirectory:
             return False
         finally:
             os.close(descriptor)
+
+
+def _refuse(name: str) -> NoReturn:
+    raise ValueError(f"{name} is not JSON")
 
 
 def _lock(path: Path) -> int:

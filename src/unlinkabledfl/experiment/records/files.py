@@ -72,7 +72,7 @@ def replaced_file(path: Path, *, mode: int = PUBLIC) -> Iterator[IO[bytes]]:
 def write_file(path: Path, content: str | bytes, *, mode: int = PUBLIC) -> None:
     """Replace a file's content at once."""
     with replaced_file(path, mode=mode) as sink:
-        sink.write(content.encode() if isinstance(content, str) else content)
+        sink.write(content.encode(errors="replace") if isinstance(content, str) else content)
 
 
 class AppendedLines:
@@ -89,8 +89,8 @@ class AppendedLines:
             self.append(header + "\n")
 
     def append(self, lines: str) -> None:
-        """Write these lines, each with its end, or none of them."""
-        content = memoryview(lines.encode())
+        """Write these lines, each with its end, or none of them. What is no text becomes question marks."""
+        content = memoryview(lines.encode(errors="replace"))
         with writing(self.path):
             try:
                 written = 0

@@ -30,6 +30,7 @@ EVENTS_HEADER: Final = "time,node,kind,text"
 NONE: Final = -1
 """Stands in the columns `rounds` and `nodes` for an empty cell."""
 
+VALUE_MAX: Final = 1e70
 FILE_MAX_BYTES: Final = 4 << 30
 ROWS_MAX: Final = 30_000_000
 EVENTS_MAX: Final = 100_000
@@ -74,6 +75,11 @@ class Event:
 def metric_name(name: str) -> str:
     """Return a metric's name as it can stand in a line: learners of users may call theirs what they like."""
     return _UNUSUAL.sub("_", name)[:64] or "_"
+
+
+def bounded(value: float) -> float:
+    """Return a value as figures of it are made: what no float32 can be counts as infinite, so that sums stay finite."""
+    return value if not math.isfinite(value) or abs(value) < VALUE_MAX else math.copysign(math.inf, value)
 
 
 def metric_lines(*, time_s: float, round_number: int | None, node: int | None, metrics: Mapping[str, float]) -> str:
@@ -238,7 +244,7 @@ class _Columns:
         time, round_number, node, metric, value = cells
         try:
             time_s, at_round, at_node = _time(time), _index(round_number, "round"), _index(node, "node")
-            number = float(value)
+            number = bounded(float(value))
         except ValueError as error:
             return _said(error)
         code = self._codes.get(metric)

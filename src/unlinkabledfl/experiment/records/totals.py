@@ -12,6 +12,8 @@ from collections.abc import Mapping
 from statistics import fmean, median
 from typing import Any, Final
 
+from unlinkabledfl.experiment.records.tables import VALUE_MAX
+
 __all__ = ["Totals"]
 
 _SUMMED: Final = {
@@ -38,7 +40,7 @@ class Totals:
     def add(self, *, round_number: int, node: int, metrics: Mapping[str, float]) -> None:
         """Take figures of a node's round."""
         for name, value in metrics.items():
-            if name in _WANTED and math.isfinite(value):
+            if name in _WANTED and math.isfinite(value) and abs(value) < VALUE_MAX:
                 self._figures.setdefault(name, {}).setdefault(round_number, {})[node] = float(value)
 
     def last_round(self) -> int:

@@ -2,12 +2,12 @@
 
 import math
 from collections.abc import Callable, Sequence
-from html import escape
 from typing import Any, Final
 
 from unlinkabledfl.experiment.records.recorder import Status
 from unlinkabledfl.experiment.report import distributions, figures, surroundings
 from unlinkabledfl.experiment.report.charts import PERCENT, bytes_unit, number, seconds_unit
+from unlinkabledfl.experiment.report.charts.svg import escaped
 from unlinkabledfl.experiment.report.network import timeline, topology
 from unlinkabledfl.experiment.report.page import (
     Figure,
@@ -91,7 +91,7 @@ def report_html(data: RunData) -> str:
         contents.append((name, title))
         parts.append(section_html(title, content, name=name))
     if absent:
-        parts.append(f"<p>Not measured in this run: {escape(', '.join(absent))}.</p>")
+        parts.append(f"<p>Not measured in this run: {escaped(', '.join(absent))}.</p>")
     title = f"Run {data.description.run}"
     return page_html(title=title, lead=_lead(data), contents=contents, body="".join(parts))
 
@@ -134,13 +134,13 @@ def _lead(data: RunData) -> str:
         f"seed {description.seed}",
         f"{_seconds(data.table.end_s)} on the run clock",
     ]
-    lead = f"<p>{badge(data.status.value, kind=_BADGES[data.status])} {escape(' · '.join(words))}</p>"
+    lead = f"<p>{badge(data.status.value, kind=_BADGES[data.status])} {escaped(' · '.join(words))}</p>"
     reason = data.summary.get("reason")
     if isinstance(reason, str) and reason:
-        lead += f"<p>{escape(reason)}</p>"
+        lead += f"<p>{escaped(reason)}</p>"
     lead += tiles_html(key_figures(data))
     if data.problems:
-        listed = "".join(f"<li>{escape(problem)}</li>" for problem in data.problems)
+        listed = "".join(f"<li>{escaped(problem)}</li>" for problem in data.problems)
         lead += f'<div class="problems"><p>While reading the records:</p><ul>{listed}</ul></div>'
     return lead
 

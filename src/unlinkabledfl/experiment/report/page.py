@@ -3,11 +3,11 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
-from html import escape
 from importlib import resources
 from typing import Final
 
 import unlinkabledfl
+from unlinkabledfl.experiment.report.charts.svg import escaped
 
 __all__ = ["Figure", "Table", "Tile", "badge", "figure_html", "page_html", "section_html", "table_html", "tiles_html"]
 
@@ -43,16 +43,16 @@ class Tile:
 
 def table_html(table: Table) -> str:
     """Write a table."""
-    head = "".join(f'<th scope="col">{escape(heading)}</th>' for heading in table.headings)
+    head = "".join(f'<th scope="col">{escaped(heading)}</th>' for heading in table.headings)
     body = "".join(
-        f'<tr><th scope="row">{escape(row[0])}</th>{"".join(f"<td>{escape(cell)}</td>" for cell in row[1:])}</tr>'
+        f'<tr><th scope="row">{escaped(row[0])}</th>{"".join(f"<td>{escaped(cell)}</td>" for cell in row[1:])}</tr>'
         for row in table.rows
     )
     head = f"<thead><tr>{head}</tr></thead>" if head else ""
-    caption = f"<caption>{escape(table.caption)}</caption>" if table.caption else ""
+    caption = f"<caption>{escaped(table.caption)}</caption>" if table.caption else ""
     # A region that scrolls must be reachable by the keyboard.
     return (
-        f'<div class="scroll" role="region" tabindex="0" aria-label="{escape(table.caption or "table")}">'
+        f'<div class="scroll" role="region" tabindex="0" aria-label="{escaped(table.caption or "table")}">'
         f"<table>{caption}{head}<tbody>{body}</tbody></table></div>"
     )
 
@@ -64,21 +64,21 @@ def figure_html(figure: Figure) -> str:
         numbers = f"<details><summary>Numbers</summary>{table_html(figure.numbers)}</details>"
     wide = ' class="wide"' if figure.is_wide else ""
     return (
-        f"<figure{wide}><h3>{escape(figure.title)}</h3>{figure.svg}"
-        f"<figcaption>{escape(figure.caption)}</figcaption>{numbers}</figure>"
+        f"<figure{wide}><h3>{escaped(figure.title)}</h3>{figure.svg}"
+        f"<figcaption>{escaped(figure.caption)}</figcaption>{numbers}</figure>"
     )
 
 
 def section_html(title: str, content: str, *, name: str) -> str:
     """Write a section that the contents can point to."""
-    return f'<section aria-labelledby="{name}"><h2 id="{name}">{escape(title)}</h2>{content}</section>'
+    return f'<section aria-labelledby="{name}"><h2 id="{name}">{escaped(title)}</h2>{content}</section>'
 
 
 def tiles_html(tiles: Sequence[Tile]) -> str:
     """Write the figures at the top."""
     parts = [
-        f'<div class="tile"><dt>{escape(tile.label)}</dt><dd><b>{escape(tile.value)}</b> '
-        f"<span>{escape(tile.note)}</span></dd></div>"
+        f'<div class="tile"><dt>{escaped(tile.label)}</dt><dd><b>{escaped(tile.value)}</b> '
+        f"<span>{escaped(tile.note)}</span></dd></div>"
         for tile in tiles
     ]
     return f'<dl class="tiles">{"".join(parts)}</dl>'
@@ -86,13 +86,13 @@ def tiles_html(tiles: Sequence[Tile]) -> str:
 
 def badge(words: str, *, kind: str) -> str:
     """Write a word in a coloured frame; the colour says nothing that the word does not."""
-    return f'<span class="badge {kind}">{escape(words)}</span>'
+    return f'<span class="badge {kind}">{escaped(words)}</span>'
 
 
 def page_html(*, title: str, lead: str, contents: Sequence[tuple[str, str]], body: str) -> str:
     """Write the page. `contents`: names and titles of its sections; `lead` and `body` are HTML already."""
-    links = "".join(f'<li><a href="#{name}">{escape(words)}</a></li>' for name, words in contents)
-    version = escape(unlinkabledfl.__version__)
+    links = "".join(f'<li><a href="#{name}">{escaped(words)}</a></li>' for name, words in contents)
+    version = escaped(unlinkabledfl.__version__)
     return (
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
@@ -100,8 +100,8 @@ def page_html(*, title: str, lead: str, contents: Sequence[tuple[str, str]], bod
         '<meta name="color-scheme" content="light dark">'
         f'<meta name="generator" content="unlinkabledfl {version}">'
         # An empty icon: a browser would ask for one otherwise.
-        f'<link rel="icon" href="data:,"><title>{escape(title)}</title><style>{_style()}</style></head>'
-        f'<body><a class="skip" href="#main">Skip to the figures</a><header><h1>{escape(title)}</h1>{lead}'
+        f'<link rel="icon" href="data:,"><title>{escaped(title)}</title><style>{_style()}</style></head>'
+        f'<body><a class="skip" href="#main">Skip to the figures</a><header><h1>{escaped(title)}</h1>{lead}'
         "</header>"
         f'<nav aria-label="Sections"><ul>{links}</ul></nav><main id="main">{body}</main>'
         f"<footer>Made by unlinkabledfl {version}. Everything on this page is in the page: it "

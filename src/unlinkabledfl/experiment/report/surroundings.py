@@ -1,9 +1,9 @@
 """The scenario as it was written, and the machine and versions that ran it."""
 
 from collections.abc import Mapping
-from html import escape
 from typing import Any
 
+from unlinkabledfl.experiment.report.charts.svg import escaped
 from unlinkabledfl.experiment.report.page import Table, table_html
 from unlinkabledfl.experiment.report.run_data import RunData
 
@@ -14,11 +14,11 @@ _VALUE_MAX = 200
 
 def surroundings_html(data: RunData) -> str:
     """Write the scenario beside the tables."""
-    scenario = escape(data.scenario_toml.strip()) or "The scenario is missing."
+    scenario = escaped(data.scenario_toml.strip()) or "The scenario is missing."
     tables = "".join(_block(name, data.summary.get(name)) for name in ("machine", "versions"))
     again = f"unlinkabledfl run {data.path / 'scenario.toml'}"
     return (
-        f'<div class="columns"><div><pre>{scenario}</pre><p>The same run again: <code>{escape(again)}</code></p></div>'
+        f'<div class="columns"><div><pre>{scenario}</pre><p>The same run again: <code>{escaped(again)}</code></p></div>'
         f"<div>{tables}</div></div>"
     )
 

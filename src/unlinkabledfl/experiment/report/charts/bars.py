@@ -3,12 +3,11 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from html import escape
 from itertools import pairwise
 
 from unlinkabledfl.experiment.report.charts.frame import Frame
 from unlinkabledfl.experiment.report.charts.scale import Unit
-from unlinkabledfl.experiment.report.charts.svg import element, place
+from unlinkabledfl.experiment.report.charts.svg import element, escaped, place
 
 __all__ = ["Histogram", "Stack", "bin_edges", "histogram_chart", "stacked_bars"]
 
@@ -47,7 +46,7 @@ def stacked_bars(frame: Frame, places: Sequence[float], stacks: Sequence[Stack],
                 continue
             top, bottom = scale_y(base + height), scale_y(base)
             base += height
-            about = escape(f"{stack.label}: {unit.text(height)}")
+            about = escaped(f"{stack.label}: {unit.text(height)}")
             box = {"x": scale_x(where) - width / 2, "y": top, "width": width, "height": bottom - top}
             parts.append(element("rect", f"<title>{about}</title>", class_=f"fill {stack.class_}", **box))
     return frame.around("".join(parts))
@@ -96,6 +95,6 @@ def histogram_chart(frame: Frame, edges: Sequence[float], histograms: Sequence[H
             elif before:
                 outline.append(f"L{place(scale_x(left))} {base}Z")
             before = count
-        about = escape(f"{histogram.label}, {unit.text(edges[0])} to {unit.text(edges[-1])}")
+        about = escaped(f"{histogram.label}, {unit.text(edges[0])} to {unit.text(edges[-1])}")
         parts.append(element("path", f"<title>{about}</title>", d="".join(outline), class_=f"area {histogram.class_}"))
     return frame.around("".join(parts))

@@ -2,13 +2,12 @@
 
 import math
 from collections.abc import Sequence
-from html import escape
 from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from unlinkabledfl.experiment.report.charts.svg import drawing, element, place, text
+from unlinkabledfl.experiment.report.charts.svg import drawing, element, escaped, place, text
 
 __all__ = ["graph_chart"]
 
@@ -55,7 +54,7 @@ def graph_chart(
     parts = [element("path", d=lines, class_=faint)] if lines else []
     for node, (class_, about) in enumerate(looks):
         x, y = float(points[node][0]), float(points[node][1])
-        said = f"<title>{escape(about)}</title>"
+        said = f"<title>{escaped(about)}</title>"
         parts.append(element("circle", said, cx=x, cy=y, r=radius, class_=f"node {class_}"))
         if nodes <= _NAMED_NODES_MAX:
             parts.append(text(str(node), x=x, y=y + 3.5, anchor="middle", class_="name"))

@@ -3,10 +3,9 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from html import escape
 
 from unlinkabledfl.experiment.report.charts.frame import Frame
-from unlinkabledfl.experiment.report.charts.svg import element, path, place
+from unlinkabledfl.experiment.report.charts.svg import element, escaped, path, place
 
 __all__ = ["Band", "Line", "line_chart"]
 
@@ -45,7 +44,7 @@ def _line(frame: Frame, line: Line) -> str:
     points: list[tuple[float, float] | None] = [
         (scale_x(x), scale_y(y)) if math.isfinite(y) else None for x, y in zip(line.xs, line.ys, strict=True)
     ]
-    name = f"<title>{escape(line.label)}</title>"
+    name = f"<title>{escaped(line.label)}</title>"
     drawn = [element("path", name, d=path(points), class_=f"line {line.class_}")]
     known = [point for point in points if point is not None]
     # A line through one point is invisible without its dot.
@@ -62,4 +61,4 @@ def _band(frame: Frame, band: Band) -> str:
     there = [f"{place(scale_x(x))} {place(scale_y(high))}" for x, _, high in rows]
     back = [f"{place(scale_x(x))} {place(scale_y(low))}" for x, low, _ in reversed(rows)]
     outline = f"M{'L'.join(there + back)}Z"
-    return element("path", f"<title>{escape(band.label)}</title>", d=outline, class_=band.class_)
+    return element("path", f"<title>{escaped(band.label)}</title>", d=outline, class_=band.class_)

@@ -1,8 +1,19 @@
 """Write SVG elements: names, attributes, escaped text, short numbers."""
 
+import re
 from html import escape
+from typing import Final
 
-__all__ = ["drawing", "element", "path", "place", "text"]
+__all__ = ["drawing", "element", "escaped", "path", "place", "text"]
+
+
+# What no XML may hold, not even escaped.
+_UNWRITABLE: Final = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff\ufffe\uffff]")
+
+
+def escaped(words: str) -> str:
+    """Return words as they can stand in a page: nothing in them is taken for markup."""
+    return escape(_UNWRITABLE.sub("\N{REPLACEMENT CHARACTER}", words))
 
 
 def place(value: float) -> str:
@@ -15,7 +26,7 @@ def element(name: str, content: str = "", **attributes: float | str) -> str:
     parts = [name]
     for key, value in attributes.items():
         written = value if isinstance(value, str) else place(value)
-        parts.append(f'{key.rstrip("_").replace("_", "-")}="{escape(written)}"')
+        parts.append(f'{key.rstrip("_").replace("_", "-")}="{escaped(written)}"')
     head = " ".join(parts)
     return f"<{head}>{content}</{name}>" if content else f"<{head}/>"
 
@@ -29,7 +40,7 @@ def text(content: str, *, x: float, y: float, class_: str = "", anchor: str = "s
         attributes["class_"] = class_
     if rotate:
         attributes["transform"] = f"rotate(-90 {place(x)} {place(y)})"
-    return element("text", escape(content), **attributes)
+    return element("text", escaped(content), **attributes)
 
 
 def path(points: list[tuple[float, float] | None]) -> str:
@@ -47,7 +58,7 @@ def path(points: list[tuple[float, float] | None]) -> str:
 
 def drawing(body: str, *, name: str, title: str, description: str, width: float, height: float) -> str:
     """Wrap elements as a picture that a screen reader can name and describe."""
-    head = f'<title id="{name}-t">{escape(title)}</title><desc id="{name}-d">{escape(description)}</desc>'
+    head = f'<title id="{name}-t">{escaped(title)}</title><desc id="{name}-d">{escaped(description)}</desc>'
     return (
         f'<svg class="chart" role="img" aria-labelledby="{name}-t {name}-d" '
         f'viewBox="0 0 {place(width)} {place(height)}">{head}{body}</svg>'

@@ -2,11 +2,10 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from html import escape
 
 from unlinkabledfl.experiment.report.charts.frame import Axis
 from unlinkabledfl.experiment.report.charts.scale import Scale
-from unlinkabledfl.experiment.report.charts.svg import drawing, element, text
+from unlinkabledfl.experiment.report.charts.svg import drawing, element, escaped, text
 
 __all__ = ["Lane", "Span", "timeline_chart"]
 
@@ -68,7 +67,7 @@ def _span(span: Span, scale: Scale, y: float, row: int) -> str:
     # Two rows in turn: rounds of different nodes overlap.
     x, end = scale(span.start_s), scale(span.end_s)
     box = {"x": x, "y": y + row * _LANE_HEIGHT, "width": max(1.0, end - x), "height": _LANE_HEIGHT - 4, "rx": 3}
-    about = f"<title>{escape(f'{span.label}: {span.start_s:,.1f} s to {span.end_s:,.1f} s')}</title>"
+    about = f"<title>{escaped(f'{span.label}: {span.start_s:,.1f} s to {span.end_s:,.1f} s')}</title>"
     drawn = element("rect", about, class_="span", **box)
     short = span.label.removeprefix("round ")
     if end - x > 8.0 * len(short):
@@ -89,7 +88,7 @@ def _marks(lane: Lane, scale: Scale, middle: float) -> list[str]:
         said = "\n".join([sentence for _, sentence in group[:_SAID_MAX]])
         if len(group) > _SAID_MAX:
             said += f"\nand {len(group) - _SAID_MAX} more"
-        about = f"<title>{escape(said)}</title>"
+        about = f"<title>{escaped(said)}</title>"
         radius = 4.0 + min(4.0, 0.6 * (len(group) - 1))
         drawn.append(element("circle", about, cx=x, cy=middle, r=radius, class_=f"mark {lane.class_}"))
     return drawn
