@@ -5,7 +5,7 @@ import re
 import xml.etree.ElementTree as ET
 
 import pytest
-from hypothesis import assume, given
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from unlinkabledfl.experiment.report.charts import (
@@ -174,6 +174,7 @@ def test_a_legend_that_is_too_long_takes_another_line_and_moves_the_plot() -> No
     nodes=st.integers(2, 40),
     pairs=st.lists(st.tuples(st.integers(0, 39), st.integers(0, 39)), max_size=80),
 )
+@settings(max_examples=settings().max_examples // 4)
 def test_any_graph_is_drawn_with_every_node_inside_the_picture(nodes: int, pairs: list[tuple[int, int]]) -> None:
     edges = sorted({(min(p), max(p)) for p in pairs if p[0] != p[1] and max(p) < nodes})
     looks = [("q0", f"node {node}") for node in range(nodes)]
