@@ -15,6 +15,7 @@ from unlinkabledfl.experiment.records import EventKind, RunDirectory, Status
 ALL = list(range(NODES))
 DRIVERS_OWN = {"pss_mib", "pss_mix_mib", "pss_learner_mib"}
 """What only processes have."""
+OF_REAL_LINKS = "links_"
 
 _kept: dict[str, Run] = {}
 
@@ -94,7 +95,7 @@ def test_the_worlds_report_the_same_figures_and_learn_the_same(tmp_path_factory:
     virtual, real = (run_of(world, tmp_path_factory) for world in ("simulation", "process"))
 
     assert real.names() - DRIVERS_OWN == virtual.names()
-    assert real.gauges() - DRIVERS_OWN == virtual.gauges()
+    assert {name for name in real.gauges() - DRIVERS_OWN if not name.startswith(OF_REAL_LINKS)} == virtual.gauges()
     for name in ("fragments_sent", "fragments_received", "fragments_aggregated", "fragments_expected"):
         assert real.total(name) == virtual.total(name)
     # The same models on the same data; what differs is the noise of quantization: a tenth of a point a weight.
@@ -141,5 +142,6 @@ def test_an_interrupted_run_is_whole_and_can_be_gone_on_with(world: str, tmp_pat
     run = take_up_in(world, path)
 
     assert run.document["status"] == "finished"
-    assert run.reporters() == dict.fromkeys(range(1, ROUNDS + 1), ALL)
+    # Of the round in which it was interrupted a node's figures may be missing, if its model was saved before they were.
+    assert {number: run.reporters()[number] for number in range(2, ROUNDS + 1)} == dict.fromkeys((2, 3), ALL)
     assert {run.directory.checkpoint(node).round_number for node in ALL} == {ROUNDS}

@@ -17,7 +17,7 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import IO, assert_never
+from typing import IO, Any, assert_never
 
 from unlinkabledfl.errors import LocalProtocolError, RunError
 from unlinkabledfl.experiment.backends.process import messages as say
@@ -71,13 +71,14 @@ class Program:
     """What the processes of nodes run, and what their forkservers import before."""
 
     mix: str = "unlinkabledfl.experiment.node_main:main"
-    mix_preload: Sequence[str] = ("unlinkabledfl.experiment.node_main",)
+    mix_preload: Sequence[str] = ("unlinkabledfl.experiment.node_preload",)
     learner: str = "unlinkabledfl.experiment.backends.process.learner_main:main"
     learner_preload: Sequence[str] = (
         "unlinkabledfl.learning.preload",
         "unlinkabledfl.experiment.backends.process.learner_main",
-        "unlinkabledfl.experiment.learners",
     )
+    prepare_learners: Mapping[str, Any] = field(default_factory=dict)
+    """See `ForkServer`: what the learners of all nodes share."""
 
 
 _NODES = Program()
@@ -102,7 +103,7 @@ class Launcher:
         self._turns = Turns(count=turns)
         self._program = program
         self._mixes = ForkServer(preload=program.mix_preload)
-        self._learners = ForkServer(preload=program.learner_preload)
+        self._learners = ForkServer(preload=program.learner_preload, prepare=program.prepare_learners)
         self._over: asyncio.Future[RunOver] | None = None
         self._tasks: asyncio.TaskGroup | None = None
         self._timer: asyncio.TimerHandle | None = None
@@ -243,6 +244,8 @@ class Launcher:
                     self._event(index, EventKind.LINK, f"begins without {', '.join(self._names(missing))}")
                 supervisor.node_ready(index, now_s=now_s)
             case say.Finished(ending=ending):
+                if ending == "exit":
+                    self._event(index, EventKind.EXIT, "left as scheduled")
                 supervisor.node_finished(index, leaves=ending == "exit", now_s=now_s)
             case say.Failed(text=text):
                 supervisor.node_failed(index, reason=text, now_s=now_s)
@@ -297,11 +300,7 @@ class Launcher:
                 case SendLost(nodes=nodes, lost=lost):
                     self._tell_all(nodes, say.Lost(node_id=self._nodes[lost].launch.node_id))
                 case SendBegin(nodes=nodes):
-                    if self._begun_at_s is None:
-                        self._begun_at_s = self._now_s()
-                    for index in nodes:
-                        self._usage(index)  # what it took to start belongs to no round
-                    self._tell_all(nodes, say.Begin())
+                    self._begin(nodes)
                 case SendStop(nodes=nodes):
                     self._tell_all(nodes, say.Stop())
                 case EndNode(node=index):
@@ -372,6 +371,15 @@ class Launcher:
         before_s = node.cpu_before_s.get(process_id, 0.0)
         node.cpu_before_s[process_id] = used.cpu_s
         return Usage(cpu_s=used.cpu_s - before_s, pss_mib=used.pss_mib)
+
+    def _begin(self, nodes: Sequence[int]) -> None:
+        if self._begun_at_s is None:
+            self._begun_at_s = self._now_s()
+        for index in nodes:
+            self._usage(index)  # what it took to start belongs to no round
+            if (first := self._nodes[index].launch.first_round) > 1:
+                self._event(index, EventKind.JOIN, f"for round {first}")
+        self._tell_all(nodes, say.Begin())
 
     def _names(self, node_ids: Sequence[str]) -> list[str]:
         indices = {node.launch.node_id: index for index, node in enumerate(self._nodes)}
