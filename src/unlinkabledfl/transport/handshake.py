@@ -3,17 +3,16 @@
 QUIC's TLS has already shown the dialler that the listener holds the certificate that it dialled. The listener knows
 nothing yet. It sends a challenge; the dialler answers with its certificate and a signature; the listener welcomes it.
 
-The listener's side (`Listening`):
+The listener is `Listening`, the dialler `Dialling`:
 
-    new --start-----------------------------> Send, waiting
+    new --listening-------------------------> Challenge, waiting
     waiting --proof, good-------------------> Proved, proved
     waiting --proof, not good---------------> refused
-    proved --welcome------------------------> Send, open
-
-The dialler's side (`Dialling`):
-
-    new --challenge, good-------------------> Send, proving
-    new --challenge, not good---------------> refused
+    proved --anything-----------------------> refused
+    proved --welcome------------------------> Welcome, open
+    new --dialling--------------------------> greeting
+    greeting --challenge, good--------------> Proof, proving
+    greeting --challenge, not good----------> refused
     proving --welcome-----------------------> Welcomed, open
     proving --anything else-----------------> refused
 

@@ -1,19 +1,16 @@
 """One QUIC connection with a peer, from its first datagram to its last, without a socket.
 
-Dialled:
-
+    new --dialled---------------------------> greeting
     greeting --challenge, over TLS----------> greeting
     greeting --welcome----------------------> Opened, open
     greeting --too late, refused, broken----> Closed, closed
-    open --cells----------------------------> open
-    open --broken, idle, closed-------------> Closed, closed
-
-Accepted:
-
+    new --accepted--------------------------> waiting
     waiting --proof, good-------------------> Proved, proved
     waiting --too late, proof not good------> Closed, closed
     proved --welcome------------------------> open
     proved --too late, broken---------------> Closed, closed
+    open --cells----------------------------> open
+    open --broken, idle, closed-------------> Closed, closed
 
 Invariant: cells are read in state open only, and a link that is closed stays closed: `Closed` is its last event, and
 nothing is sent after it but the word that it is closed. Whatever a peer's bytes do to the QUIC library ends this link
