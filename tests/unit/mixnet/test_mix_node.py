@@ -1,10 +1,11 @@
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.unit.mixnet.nodes import (
+    CODEC,
     GEOMETRY,
     LIFE_S,
     LOOP,
@@ -30,8 +31,10 @@ from unlinkabledfl.mixnet.events import (
 )
 from unlinkabledfl.mixnet.keys import KeyRotated
 from unlinkabledfl.mixnet.mix_node import MixNode, NeighbourLimits
-from unlinkabledfl.mixnet.mixers import OffSettings, PoissonSettings
-from unlinkabledfl.sphinx import NodeId
+from unlinkabledfl.mixnet.mixers import MixerSettings, OffSettings, OutboxSettings, PoissonSettings
+from unlinkabledfl.mixnet.packets import Envelope
+from unlinkabledfl.mixnet.sphinx_packets import SphinxPackets
+from unlinkabledfl.sphinx import Entropy, Hop, NodeId
 
 OFF = OffSettings()
 HELD = PoissonSettings(transit_capacity=1, cover=False)  # nothing leaves by itself
@@ -124,6 +127,36 @@ def test_own_capacity_is_back_pressure_with_its_bound() -> None:
 def test_a_message_that_no_packet_can_be_is_a_bug(to: int, data: bytes) -> None:
     with pytest.raises(LocalProtocolError):
         Network()[1].send_message(identity(to), data, now_s=1.0)
+
+
+class Wrapping(SphinxPackets):
+    """Counts the packets that are made."""
+
+    def __init__(self) -> None:
+        super().__init__(CODEC)
+        self.made = 0
+
+    def wrap(self, path: Sequence[Hop], envelope: Envelope, *, entropy: Entropy) -> bytes:
+        self.made += 1
+        return super().wrap(path, envelope, entropy=entropy)
+
+
+@pytest.mark.parametrize("mixer", [OutboxSettings(), PoissonSettings(loop_rate_per_s=0.0)])
+def test_what_leaves_now_leaves_before_the_next_packet_is_made(mixer: MixerSettings) -> None:
+    """Or else who watches the wire could tell by a packet's delay whether the next one is the node's own."""
+    packets = Wrapping()
+    node = Network(settings=MixSettings(mixer=mixer), packets=packets)[1]
+    for _ in range(20):
+        due_s = node.next_timer_s() or 0.0
+        made = packets.made
+        node.handle_timer(now_s=due_s)
+        sent = [event for event in drain(node) if isinstance(event, SendPacket)]
+
+        if sent:
+            assert (packets.made, node.next_timer_s()) == (made, due_s)
+        else:  # time for what was put off
+            assert packets.made == made + 1
+            assert (node.next_timer_s() or 0.0) > due_s
 
 
 # What neighbours send
