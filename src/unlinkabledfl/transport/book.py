@@ -48,7 +48,7 @@ class PeerBook(Protocol):
 
 
 class Contacts:
-    """A book over the operator's contacts and the descriptors that peers spread; it admits no strangers.
+    """A book over the operator's contacts, live, and the descriptors that peers spread; it admits no strangers.
 
     `described` returns a peer's descriptor: `PeerView.descriptor`. The operator's word on a certificate overrules a
     descriptor; the addresses of both are tried, the operator's first.
@@ -60,7 +60,7 @@ class Contacts:
         *,
         described: Callable[[NodeId], Descriptor | None] = lambda _: None,
     ) -> None:
-        self._contacts = dict(contacts)
+        self._contacts = contacts
         self._described = described
 
     def contact(self, peer: NodeId) -> Contact | None:

@@ -160,9 +160,10 @@ class NodeDriver:
         on the way, a bug of the node's included, is raised from here, after the links are closed.
         """
         loop = asyncio.get_running_loop()
-        self._over = loop.create_future()
+        over: asyncio.Future[Ending] = loop.create_future()
+        self._over = over
         if self._is_stopped:
-            self._end(Ending.DONE)
+            return Ending.DONE
         patience: asyncio.TimerHandle | None = None
         try:
             self._address = await self._endpoint.open(self, host=host, port=port)
@@ -174,15 +175,14 @@ class NodeDriver:
                 patience = loop.call_later(self._patience_s, self._become_ready)
                 if not self._missing:
                     self._become_ready()
-                try:
-                    return await asyncio.shield(self._over)
-                finally:
-                    self._quieten()
+                await asyncio.wait([over])
+                self._quieten()
         finally:
             if patience is not None:
                 patience.cancel()
             self._quieten()
             await self._endpoint.close()
+        return over.result()
 
     def begin(self) -> None:
         """Let the first round begin, if it has not."""

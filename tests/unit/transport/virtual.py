@@ -183,10 +183,10 @@ class Place:
             self.reactions.popleft()()
 
 
-async def until(happened: Callable[[], bool]) -> None:
+async def until(happened: Callable[[], bool], *, look_s: float = 0.002) -> None:
     """Let time pass until this is so."""
     while not happened():  # noqa: ASYNC110 -- a jumping loop: nothing waits, and nobody would set an event
-        await asyncio.sleep(0.002)
+        await asyncio.sleep(look_s)
 
 
 async def quiet(seconds: float = 5.0) -> None:
