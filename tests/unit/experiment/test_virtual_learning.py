@@ -32,6 +32,31 @@ def test_stated_training_takes_its_seconds_and_an_evaluation_a_third() -> None:
     assert (training.duration_s, evaluation.duration_s) == (6.0, 2.0)
 
 
+def test_nobody_waits_for_the_figures_of_an_evaluation_and_they_are_handed_out_once() -> None:
+    learning = learning_of([], training_time_s=1.0)
+    trained = learning.train(node=2, round_number=1).outcome().state
+    assert trained is not None
+
+    evaluation = learning.adopt(node=2, round_number=1, state=trained, evaluate=True)
+
+    assert evaluation is not None
+    assert evaluation.outcome().metrics == {}
+    assert [(each.node, each.round_number, each.metrics) for each in learning.take_evaluations()] == [
+        (2, 1, {"accuracy": 12.0})
+    ]
+    assert list(learning.take_evaluations(wait=True)) == []
+
+
+def test_measured_evaluations_are_waited_for_because_their_length_is_unknown() -> None:
+    learning = learning_of([], training_time_s=0.0)
+
+    evaluation = learning.adopt(node=2, round_number=1, state=learning.models[2], evaluate=True)
+
+    assert evaluation is not None
+    assert evaluation.outcome().metrics == {"accuracy": 0.0}
+    assert list(learning.take_evaluations(wait=True)) == []
+
+
 def test_measured_work_has_no_stated_seconds_and_waits_half_as_long_as_the_fastest_took() -> None:
     learning = learning_of([], training_time_s=0.0)
     first = learning.train(node=1, round_number=1)

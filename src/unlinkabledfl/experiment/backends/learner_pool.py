@@ -7,7 +7,8 @@
     running --close--------------------------------> closed
 
 A node always goes to the same process, which therefore maps the data of its own nodes only. Each process has a thread
-here that hands it one request after another; threads mostly wait, and let the world's thread run.
+here that hands it one request after another; threads mostly wait, and let the world's thread run. Trainings go before
+evaluations: the world cannot go on without a trained model, and a figure can wait until there is time for it.
 
 Invariant: a result depends on the request alone: not on the number of processes, not on the order of requests, and not
 on a process that was killed on the way, because its request is made again.
@@ -18,9 +19,11 @@ import multiprocessing
 import os
 import time
 from collections.abc import Callable, Mapping
-from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
-from threading import Lock
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from concurrent.futures import CancelledError, Future
+from itertools import count
+from queue import PriorityQueue
+from threading import Lock, Thread
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
 
 from unlinkabledfl.errors import ConfigError, DatasetError, LearnerError, LocalProtocolError, RunError
 from unlinkabledfl.experiment.backends.learner_process import (
@@ -44,10 +47,18 @@ __all__ = ["InlinePool", "LearnerPool", "Pending", "ProcessPool", "cores"]
 
 RESTARTS: Final = 3
 _EXIT_S: Final = 5.0
+_STOP, _TRAINING, _EVALUATION = range(3)
+
+_Queued: TypeAlias = "tuple[int, int, Parcel, Future[Outcome]]"
+"""Urgency, a number that no other has, the request, and who waits for it."""
 
 
 class Pending(Protocol):
     """A request that is being worked on."""
+
+    def is_done(self) -> bool:
+        """Whether `outcome` would not wait for others."""
+        ...
 
     def outcome(self) -> Outcome:
         """Wait for it."""
@@ -158,8 +169,11 @@ class _Worker:
         self._restarts_left = RESTARTS
         self._closed = False
         self._replacing = Lock()  # a process that is being replaced while all is stopped must not be left over
-        self._thread = ThreadPoolExecutor(1, thread_name_prefix="learner")
+        self._requests: PriorityQueue[_Queued] = PriorityQueue()
+        self._numbers = count()
         self._process, self._connection = self._spawn()
+        self._thread = Thread(target=self._work, name="learner", daemon=True)
+        self._thread.start()
 
     @property
     def process_id(self) -> int:
@@ -175,17 +189,32 @@ class _Worker:
         return ready
 
     def submit(self, request: Parcel) -> "_Waiting":
-        return _Waiting(self._thread.submit(self._ask, request))
+        future: Future[Outcome] = Future()
+        urgency = _TRAINING if request.body["do"] == "train" else _EVALUATION
+        self._requests.put((urgency, next(self._numbers), request, future))
+        return _Waiting(future)
 
     def stop(self) -> None:
-        self._thread.shutdown(wait=False, cancel_futures=True)
         with self._replacing:
             self._closed = True
             self._end_process()
-        self._thread.shutdown(wait=True)
+        self._requests.put((_STOP, next(self._numbers), Parcel({}), Future()))
+        self._thread.join()
+
+    def _work(self) -> None:
+        """In the thread: one request after another, the most urgent first."""
+        while True:
+            urgency, _, request, future = self._requests.get()
+            if urgency == _STOP:
+                return
+            if future.set_running_or_notify_cancel():
+                try:
+                    future.set_result(self._ask(request))
+                except BaseException as error:  # noqa: BLE001 - it belongs to whoever waits
+                    future.set_exception(error)
 
     def _ask(self, request: Parcel) -> Outcome:
-        """In the thread: make the request, again where the process dies over it."""
+        """Make the request, again where the process dies over it."""
         data = request.to_bytes()
         while True:
             try:
@@ -250,6 +279,9 @@ class _Waiting:
     def __init__(self, future: "Future[Outcome]") -> None:
         self._future = future
 
+    def is_done(self) -> bool:
+        return self._future.done()
+
     def outcome(self) -> Outcome:
         return self._future.result()
 
@@ -306,6 +338,9 @@ class _Later:
     def __init__(self, work: Callable[[], Outcome]) -> None:
         self._work = work
         self._outcome: Outcome | None = None
+
+    def is_done(self) -> bool:
+        return True
 
     def outcome(self) -> Outcome:
         if self._outcome is None:

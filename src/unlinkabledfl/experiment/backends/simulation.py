@@ -24,7 +24,7 @@ from unlinkabledfl.experiment.records import EventKind
 from unlinkabledfl.experiment.scenario import Links
 from unlinkabledfl.experiment.tasks import EVERY_NODE
 from unlinkabledfl.node.events import Ending, Finished, PhaseChanged, RoundFinished
-from unlinkabledfl.node.learner import State
+from unlinkabledfl.node.learner import Metrics, State
 from unlinkabledfl.node.participant import Participant
 from unlinkabledfl.simulation import Fault, LinkPlan, LinkSettings, Training, Watch, World, collector_paused
 from unlinkabledfl.simulation.faults import Crash, Partition, Restart
@@ -102,6 +102,8 @@ class _Run:
         self._plan = plan
         self._done: dict[int, tuple[int, State]] = {}  # the last round of each node, and its model then
         self._saved: dict[int, int] = {}
+        self._ended_at_s: dict[tuple[int, int], float] = {}  # when the rounds of nodes ended
+        self._evaluated: dict[tuple[int, int], Metrics] = {}
         self._furthest = first
         self._over: set[int] = set()
         self._waiting = {node for node in plan.absent if plan.first_round(node) > first}
@@ -139,11 +141,13 @@ class _Run:
             steps += 1
             self.world.run_until(steps * step_s)
             self._tell_faults()
+            self._record_evaluations()
             if interval_s:
                 self._read_gauges()
             if time.perf_counter() - saved_at_s > _SAVE_EVERY_S:
                 self.save_models()
                 saved_at_s = time.perf_counter()
+        self._record_evaluations(wait=True)
 
     def save_models(self) -> None:
         """Write the models of the last rounds that were finished since the last time."""
@@ -172,6 +176,7 @@ class _Run:
                     self._bring_in(at_s)
                 self._recorder.phase(time_s=at_s, round_number=event.round_number, node=node, phase=event.phase)
             case RoundFinished():
+                self._ended_at_s[node, event.round_number] = at_s
                 self._done[node] = (event.round_number, self._learning.models[node])
                 self._recorder.record(
                     time_s=at_s,
@@ -185,6 +190,15 @@ class _Run:
                     self._recorder.event(time_s=at_s, node=node, kind=EventKind.EXIT, text="left as scheduled")
             case _:
                 assert_never(event)
+
+    def _record_evaluations(self, *, wait: bool = False) -> None:
+        """Record what has been evaluated meanwhile, at the virtual instant to which it belongs."""
+        for found in self._learning.take_evaluations(wait=wait):
+            self._evaluated[found.node, found.round_number] = found.metrics
+        for key in [key for key in self._evaluated if key in self._ended_at_s]:
+            node, round_number = key
+            metrics, at_s = self._evaluated.pop(key), self._ended_at_s.pop(key)
+            self._recorder.record(time_s=at_s, round_number=round_number, node=node, metrics=metrics)
 
     def _note(self, node: int, text: str) -> None:
         self._recorder.event(time_s=self.world.now_s, node=node, kind=EventKind.NOTE, text=text)
