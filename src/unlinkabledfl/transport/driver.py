@@ -319,7 +319,12 @@ class NodeDriver:
     def _on_timer(self) -> None:
         self._timer = None
         self._last_s = max(self._last_s, self._timer_due_s)  # the loop rounds: what it calls for is due
-        self._step(lambda now_s: self._node.handle_timer(now_s=now_s))
+        self._endpoint.hold()
+        self._step(self._handle_timer)
+        self._endpoint.flush()
+
+    def _handle_timer(self, now_s: float) -> None:
+        self._node.handle_timer(now_s=now_s)
 
     # -- learning ---------------------------------------------------------------------------------------------------
 

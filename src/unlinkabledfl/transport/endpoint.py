@@ -168,6 +168,10 @@ class Endpoint:
         self._switchboard.touch(link)
         return True
 
+    def hold(self) -> None:
+        """Say that `flush` will be called in this turn of the loop: saves it from arranging for that itself."""
+        self._switchboard.hold()
+
     def flush(self) -> None:
         """Write what was sent since the last time. It happens by itself before the loop sleeps; calling it is cheap."""
         self._switchboard.flush()

@@ -25,6 +25,8 @@ __all__ = ["LinkOwner", "Switchboard"]
 
 _READS_MAX: Final = 16
 """Reads a turn, of up to 64 kB each: more would make timers wait."""
+_TIMER_EARLY_S: Final = 0.001
+_TIMER_FAR_S: Final = 1.0
 _TIMER_LEAST_S: Final = 0.0002
 """A timer that is due at once, again and again, must not keep the loop from everything else."""
 
@@ -154,6 +156,10 @@ class Switchboard:
             self._flush_is_due = True
             self._loop.call_soon(self.flush)
 
+    def hold(self) -> None:
+        """Do not arrange for a flush: the caller is about to."""
+        self._flush_is_due = True
+
     def flush(self) -> None:
         """Serve every link that was touched."""
         self._flush_is_due = False
@@ -210,20 +216,23 @@ class Switchboard:
         due_s = link.next_timer_s()
         if due_s is None or self._loop is None:
             return
+        now_s = self.now_s()
         timer = self._timers.get(link)
         if timer is not None:
-            # A timer that was put off is not set anew each time: it looks again when it fires.
-            if timer.when() <= due_s:
+            # A timer that was put off fires for nothing, and a wake-up costs more than setting it anew. But one that is
+            # far off, as of an idle link, would be put off with every packet: that one looks again when it fires.
+            early_s = due_s - timer.when()
+            if 0.0 <= early_s and (early_s < _TIMER_EARLY_S or timer.when() > now_s + _TIMER_FAR_S):
                 return
             timer.cancel()
-        at_s = max(due_s, self.now_s() + _TIMER_LEAST_S)
-        self._timers[link] = self._loop.call_at(at_s, self._on_timer, link)
+        self._timers[link] = self._loop.call_at(max(due_s, now_s + _TIMER_LEAST_S), self._on_timer, link)
 
     def _on_timer(self, link: Link) -> None:
         del self._timers[link]
         due_s = link.next_timer_s()
         now_s = self.now_s()
         if due_s is not None and due_s <= now_s:
+            self.hold()
             link.handle_timer(now_s=now_s)
             self.touch(link)
             self._report(link)
@@ -245,6 +254,7 @@ class Switchboard:
         udp = self._socket
         if udp is None:
             return
+        self.hold()
         now_s = self.now_s()
         moved: dict[Link, None] = {}
         for arrival in udp.receive(_READS_MAX):
