@@ -87,7 +87,7 @@ def test_the_law_of_valiant_routes_is_that_of_its_draws() -> None:
 
 
 def test_large_graphs_are_answered_or_said_not_to_be() -> None:
-    overlay = check("strong", "topology.nodes=1000").linkability
+    overlay = check("strong", "topology.nodes=1000", "mixnet.exchange=within").linkability
     walk = check("paper", "topology.nodes=1000").linkability
 
     assert overlay.last_hop == pytest.approx(1 / 12, rel=0.01)
@@ -106,7 +106,7 @@ def test_more_fragments_or_fewer_slots_take_longer() -> None:
         return found
 
     assert takes() < takes("payload.codec=q8") < takes("payload.codec=f32")
-    assert takes("mixnet.emission_rate_per_s=8") < takes() < takes("mixnet.emission_rate_per_s=2")
+    assert takes("mixnet.emission_rate_per_s=16") < takes() < takes("mixnet.emission_rate_per_s=2")
     assert takes("mixnet.delay_mean_s=0.5") < takes() < takes("mixnet.path_length=6")
 
 
@@ -114,15 +114,15 @@ def test_without_delays_an_exchange_lasts_as_long_as_its_slots() -> None:
     scenario = preset("strong", ["mixnet.delay_mean_s=0", "links.latency_s=0", "links.jitter_s=0"])
     found = exchange_s(scenario, traffic_of(scenario, build_topology(scenario)))
 
-    # 48 fragments at 4 a second, and what the slowest of thirteen streams takes longer.
+    # 124 fragments at 8 a second, and what the slowest of 32 streams takes longer.
     assert found is not None
-    assert 12.0 < found < 16.0
+    assert 15.5 < found < 20.0
 
 
 def test_cover_costs_what_its_rates_say() -> None:
     traffic = check("strong").traffic
 
-    assert traffic.packets_per_s == pytest.approx(4.0 * 8 + 0.5 * 4)
+    assert traffic.packets_per_s == pytest.approx(8.0 * 8 + 1.0 * 4)
     assert check("strong", "mixnet.cover=false").traffic.packets_per_s == 0.0
     assert check("paper").traffic.packets_per_s == pytest.approx(10.0)
 
@@ -175,9 +175,9 @@ def test_counted_entropies_are_the_published_ones(
 def test_exponential_delays_count_as_the_outbox_of_equal_entropy() -> None:
     entropy = check("strong").entropy
 
-    # 4 packets a second held in 7 mixers each, half a loop in 3.
-    assert entropy.held_packets == pytest.approx(29.5)
-    assert entropy.outbox_size == pytest.approx(math.e * 29.5)
+    # 8 packets a second held in 7 mixers each, a loop in 3.
+    assert entropy.held_packets == pytest.approx(59.0)
+    assert entropy.outbox_size == pytest.approx(math.e * 59.0)
 
 
 # -- robustness -------------------------------------------------------------------------------------------------------
@@ -229,7 +229,7 @@ def test_what_will_not_do_is_said_by_key(name: str, overrides: list[str], key: s
         ("direct", [], "mixnet.mixer"),
         ("paper", ["mixnet.route=overlay"], "mixnet.path_length"),
         ("strong", ["mixnet.delay_mean_s=0.01"], "mixnet.delay_mean_s"),
-        ("strong", ["mixnet.exchange_hops=1", "topology.family=ring"], "mixnet.exchange"),
+        ("strong", ["mixnet.exchange=within", "mixnet.exchange_hops=1", "topology.family=ring"], "mixnet.exchange"),
         ("strong", ["mixnet.own_capacity=10"], "mixnet.own_capacity"),
         ("strong", ["aggregation.byzantine=2"], "aggregation.byzantine"),
         (
