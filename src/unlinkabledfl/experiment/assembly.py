@@ -11,8 +11,9 @@ from dataclasses import dataclass, field
 from unlinkabledfl.experiment.node_config import FullNodeConfig, Graph, named
 from unlinkabledfl.experiment.planning import ExperimentPlan
 from unlinkabledfl.experiment.scenario import Scenario
-from unlinkabledfl.experiment.translation import geometry_of, graph_routes, mix_settings
+from unlinkabledfl.experiment.translation import fragments_ahead, geometry_of, graph_routes, mix_settings
 from unlinkabledfl.fragments import Policy
+from unlinkabledfl.fragments.pool import MAX_PER_RANGE
 from unlinkabledfl.mixnet.config import build_mix_node
 from unlinkabledfl.mixnet.descriptor import FINGERPRINT_BYTES, LIFETIME_MAX_S, Descriptor, sign
 from unlinkabledfl.mixnet.destinations import ListedDestinations
@@ -49,7 +50,6 @@ __all__ = [
 
 Describe = Callable[[KeyRotated, float], Descriptor]
 
-_LEAST_AHEAD = 256
 _PEERS_MIN = 4_096
 _NO_FINGERPRINT = bytes(FINGERPRINT_BYTES)
 
@@ -95,7 +95,7 @@ def build_participant(
     return Participant(
         mix=mix,
         packets=parts.packets,
-        settings=participant_settings(config, first_round=first_round),
+        settings=participant_settings(config, hops=_longest_route(config, parts), first_round=first_round),
         exchange=Exchange(
             destinations=named(config.destinations),
             expected_from=named(config.expected_from),
@@ -186,7 +186,7 @@ class VirtualNodes:
 # ------------------------------------------------------------------------------------------------------------- settings
 
 
-def participant_settings(config: FullNodeConfig, *, first_round: int | None = None) -> ParticipantSettings:
+def participant_settings(config: FullNodeConfig, *, hops: int, first_round: int | None = None) -> ParticipantSettings:
     """Return what the participant is told of its rounds, its payload and its aggregation."""
     payload, aggregation, schedule = config.payload, config.aggregation, config.schedule
     return ParticipantSettings(
@@ -215,13 +215,17 @@ def participant_settings(config: FullNodeConfig, *, first_round: int | None = No
             staleness_window=aggregation.staleness_window,
             staleness_decay=aggregation.staleness_decay,
             # Every partner of every round in the window may send its own.
-            max_per_range=max(_LEAST_AHEAD, 2 * len(config.expected_from)),
+            max_per_range=max(MAX_PER_RANGE, 2 * len(config.expected_from)),
         ),
-        queue_ahead=min(config.mixnet.own_capacity, max(_LEAST_AHEAD, config.mixnet.outbox_size)),
+        queue_ahead=fragments_ahead(config.mixnet, hops=hops),
     )
 
 
 # -------------------------------------------------------------------------------------------------------------- parts
+
+
+def _longest_route(config: FullNodeConfig, parts: NodeParts) -> int:
+    return config.mixnet.path_length if parts.graph_routes is None else parts.graph_routes.hops_max
 
 
 def _build_mix(

@@ -5,9 +5,8 @@ destination:
 
 - `poisson`: message i leaves at about i/λ, on the slowest of all partners a little later, and its acknowledgement is
   back after 2H − 1 exponential delays; the exchange is over at the maximum of M such times, whose mean is computed.
-- `outbox`: a message and its acknowledgement pass 2H mixers. A stage is about normal with the mean and variance of the
-  delay law, and the exchange ends with the slowest message; nor can it end before the 2H·M slots that the messages take
-  on one node have passed.
+- `outbox`: fragments go into the outbox by so many a cycle (`fragments_ahead`); the last of them, and its
+  acknowledgement, pass 2H mixers, each about normal with the mean and variance of the delay law.
 - `off`: a round trip over the links, and the time that a link needs for its packets.
 
 Figures are means over nodes. What computing takes comes from a table of measurements, and is no law.
@@ -22,7 +21,7 @@ from unlinkabledfl.experiment.graphs import ExchangeSets
 from unlinkabledfl.experiment.model_sizes import TEST_SAMPLES, TRAIN_SAMPLES, layout_of, training_samples_per_s
 from unlinkabledfl.experiment.scenario import Scenario
 from unlinkabledfl.experiment.scenario.learning import BUILT_IN_LEARNER, CodecName
-from unlinkabledfl.experiment.translation import geometry_on, mixer_settings
+from unlinkabledfl.experiment.translation import fragments_ahead, geometry_on, mixer_settings
 from unlinkabledfl.fragments import codec_by_name, plan_grid
 from unlinkabledfl.mixnet.delay_law import make_delay_law
 from unlinkabledfl.mixnet.draw import inverse_normal
@@ -30,7 +29,10 @@ from unlinkabledfl.mixnet.envelope import EnvelopeCodec
 from unlinkabledfl.mixnet.topology import Topology
 from unlinkabledfl.sphinx import Geometry
 
-__all__ = ["Traffic", "cores", "default_deadline_s", "exchange_s", "fragments", "traffic_of", "training_s"]
+__all__ = [
+    "Traffic", "cores", "cpu_share", "default_deadline_s", "evaluation_s", "exchange_s", "fragments", "mean_partners",
+    "packets_per_s", "round_trip_s", "traffic_of", "training_s",
+]  # fmt: skip
 
 _LEAST_DEADLINE_S: Final = 60.0
 _UNKNOWN_DEADLINE_S: Final = 600.0
@@ -88,7 +90,7 @@ def mean_partners(scenario: Scenario, graph: Topology) -> float:
     """Return with how many peers a node exchanges."""
     sets = ExchangeSets(graph, scenario.mixnet)
     nodes = _sample(graph)
-    return sum(len(sets.of(node)) for node in nodes) / len(nodes)
+    return sum(sets.count(node) for node in nodes) / len(nodes)
 
 
 def exchange_s(scenario: Scenario, traffic: Traffic) -> float | None:
@@ -113,10 +115,12 @@ def exchange_s(scenario: Scenario, traffic: Traffic) -> float | None:
         case "outbox":
             law = make_delay_law(mixer_settings(mixnet))
             stages = 2.0 * hops
-            spread_s = math.sqrt(stages * law.stage_variance_s2) * inverse_normal(1.0 - 1.0 / (messages + 1.0))
-            longest_s = stages * 2.0 * mixnet.outbox_size * mixnet.delay_mean_s
-            slowest_s = min(stages * law.stage_mean_s + spread_s, longest_s)
-            return max(slowest_s, stages * messages * mixnet.delay_mean_s + law.stage_mean_s) + links_s
+            ahead = fragments_ahead(mixnet, hops=max(1, round(hops)))
+            cycles = math.ceil(messages / ahead) - 1
+            slowest = inverse_normal(1.0 - 1.0 / (min(messages, ahead) + 1.0))
+            spread_s = math.sqrt(stages * law.stage_variance_s2) * slowest
+            cycle_s = (mixnet.outbox_size - mixnet.refill_at) * mixnet.delay_mean_s
+            return cycles * cycle_s + stages * law.stage_mean_s + spread_s + links_s
 
 
 def round_trip_s(scenario: Scenario, traffic: Traffic) -> float:

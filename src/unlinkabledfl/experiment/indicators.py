@@ -103,7 +103,7 @@ def _exchange(scenario: Scenario, graph: Topology) -> figures.Exchanged:
 def partner_counts(scenario: Scenario, graph: Topology) -> list[int]:
     """Return how many partners nodes have."""
     sets = ExchangeSets(graph, scenario.mixnet)
-    return [len(sets.of(node)) for node in _sample(graph)]
+    return [sets.count(node) for node in _sample(graph)]
 
 
 def _fragments(scenario: Scenario, traffic: Traffic) -> figures.Fragmented:
@@ -160,7 +160,7 @@ def _timing(scenario: Scenario, graph: Topology, traffic: Traffic) -> figures.Ti
 def _timing_basis(scenario: Scenario) -> str:
     exchange = {
         "poisson": "exchange: mean of the slowest of all messages under exponential delays",
-        "outbox": "exchange: slowest message, stages taken as normal, queues as no longer than a refill",
+        "outbox": "exchange: slowest message of the last outbox, stages taken as normal",
         "off": "exchange: round trip of the links",
     }[scenario.mixnet.mixer]
     if scenario.learning.training_time_s and scenario.run.backend == "simulation":

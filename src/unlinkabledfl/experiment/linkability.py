@@ -36,7 +36,7 @@ def last_hop_linkability(graph: Topology, mixnet: Mixnet) -> LastHopLinkability:
     """Return what the last hop is worth."""
     sets = ExchangeSets(graph, mixnet)
     destinations = _destinations(graph)
-    guess = sum(1.0 / len(sets.of(node)) for node in destinations) / len(destinations)
+    guess = sum(1.0 / sets.count(node) for node in destinations) / len(destinations)
     if mixnet.route == "overlay" and mixnet.path_length > 1:
         return LastHopLinkability(
             accuracy=_overlay_accuracy(graph, sets, destinations, path_length=mixnet.path_length),
@@ -109,7 +109,7 @@ def _accuracy(law: LastHopLaw, sets: ExchangeSets, destinations: list[int], *, n
         best = np.zeros(nodes)
         for sender in sets.of(destination):
             # Every sender writes to each of its partners equally often.
-            joint = law(sender, destination) / len(sets.of(sender))
+            joint = law(sender, destination) / sets.count(sender)
             total += float(joint.sum())
             best = np.maximum(best, joint)
         right += float(best.sum())
@@ -123,7 +123,7 @@ def _overlay_accuracy(graph: Topology, sets: ExchangeSets, destinations: list[in
     # Every sender leads to every relay equally often, so only who writes to whom tells them apart.
     right = total = 0.0
     for destination in destinations:
-        shares = [1.0 / len(sets.of(sender)) for sender in sets.of(destination)]
+        shares = [1.0 / sets.count(sender) for sender in sets.of(destination)]
         right += max(shares)
         total += sum(shares)
     return right / total

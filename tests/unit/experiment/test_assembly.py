@@ -6,7 +6,13 @@ import numpy as np
 import pytest
 
 from unlinkabledfl.errors import ConfigError
-from unlinkabledfl.experiment.assembly import NodeParts, VirtualNodes, build_participant, describe_with
+from unlinkabledfl.experiment.assembly import (
+    NodeParts,
+    VirtualNodes,
+    build_participant,
+    describe_with,
+    participant_settings,
+)
 from unlinkabledfl.experiment.planning import ExperimentPlan, local_hosting, plan_experiment
 from unlinkabledfl.experiment.scenario import Mixnet, preset
 from unlinkabledfl.experiment.translation import geometry_of, mix_settings, mixer_settings
@@ -209,8 +215,8 @@ def test_sealed_packets_weigh_what_real_ones_do() -> None:
             "strong",
             PoissonSettings(
                 delay_mean_s=1.0,
-                emission_rate_per_s=4.0,
-                loop_rate_per_s=0.5,
+                emission_rate_per_s=8.0,
+                loop_rate_per_s=1.0,
                 transit_capacity=4_000,
                 own_capacity=4_000,
             ),
@@ -234,6 +240,39 @@ def test_limits_and_epochs_are_those_of_the_scenario() -> None:
         0.5,
     )
     assert settings.epoch_length_s is None
+
+
+@pytest.mark.parametrize(
+    ("overrides", "ahead"),
+    [
+        (["mixnet.mixer=outbox"], 20),
+        (["mixnet.mixer=outbox", "mixnet.outbox_size=3", "mixnet.path_length=4"], 1),
+        (["mixnet.mixer=outbox", "mixnet.own_capacity=5"], 5),
+        (["mixnet.mixer=poisson"], 256),
+        (["mixnet.mixer=off"], 256),
+    ],
+)
+def test_an_outbox_takes_own_fragments_by_their_share_of_its_slots(overrides: list[str], ahead: int) -> None:
+    config = plan_experiment(preset("demo", ["mixnet.path_length=2", *overrides])).node(0)
+
+    assert participant_settings(config, hops=config.mixnet.path_length).queue_ahead == ahead
+
+
+def test_without_more_ahead_than_that_a_large_payload_brings_no_storm_of_resends() -> None:
+    plan = plan_experiment(
+        preset(
+            "paper",
+            ["topology.nodes=16", "run.rounds=1", "simulation.packets=sealed", "mixnet.outbox_size=20",
+             "payload.codec=f32", "mixnet.body_bytes=1280"],
+        )
+    )  # fmt: skip
+
+    ran = run(plan, until_s=1_000.0)
+
+    reports = [ran.reports[node, 1].metrics for node in range(16)]
+    sent, resent = (sum(report[name] for report in reports) for name in ("fragments_sent", "fragments_resent"))
+    assert sent > 16 * 100
+    assert resent < 0.05 * sent
 
 
 @pytest.mark.parametrize(("path_length", "max_hops", "room"), [(2, 0, 5), (7, 0, 7), (3, 4, 4), (1, 2, 2)])

@@ -99,6 +99,19 @@ def test_whoever_sends_to_a_node_is_expected_by_it(
     assert not any(one == other for one, other in sends)
 
 
+@given(st.integers(5, 30), st.integers(1, 8), st.integers(1, 1_000))
+def test_partners_within_some_links_are_all_that_are_so_near(nodes: int, hops: int, seed: int) -> None:
+    scenario = preset(
+        "demo",
+        [f"topology.nodes={2 * nodes}", "topology.family=random_regular", "topology.degree=3", f"run.seed={seed}",
+         f"mixnet.exchange_hops={hops}"],
+    )  # fmt: skip
+    graph = build_topology(scenario)
+    sets = ExchangeSets(graph, scenario.mixnet)
+
+    assert all(sets.of(node) == graph.reach_within(node, hops) for node in range(0, graph.nodes, 5))
+
+
 @pytest.mark.parametrize("family", ["random_regular", "small_world"])
 def test_a_random_graph_follows_its_own_seed_or_else_the_scenarios(family: str) -> None:
     def neighbours(*overrides: str) -> list[tuple[int, ...]]:
