@@ -1,5 +1,7 @@
 """From configurations to participants: what they are told, and that they understand each other."""
 
+import subprocess
+import sys
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -160,6 +162,13 @@ def test_equal_seeds_give_equal_worlds_and_real_packets_change_no_figure_of_a_ro
 
     assert completeness() == completeness()
     assert completeness() != completeness("run.seed=2")
+
+
+def test_nothing_that_plans_or_mixes_loads_pytorch() -> None:
+    modules = ", ".join(f"unlinkabledfl.experiment.{name}" for name in ("assembly", "indicators", "planning", "tasks"))
+    program = f"import sys, {modules}; sys.exit('torch' in sys.modules)"
+
+    assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
 
 
 # -- what they are told -----------------------------------------------------------------------------------------------

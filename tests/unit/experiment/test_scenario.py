@@ -258,6 +258,8 @@ def test_a_file_that_is_no_text_is_refused(tmp_path: Path) -> None:
         (["attack.kind=label_flip", "attack.nodes=1", "attack.magnitude=2"], "attack.magnitude"),
         (["process.base_port=65530"], "process.base_port"),
         (["process.datagram_bytes=800"], "process.datagram_bytes"),
+        (["process.cores=[0,0]"], "process.cores"),
+        (["process.cores=[-1]"], "process.cores"),
     ],
 )
 def test_keys_that_do_not_go_together_are_refused_by_name(overrides: list[str], key: str) -> None:

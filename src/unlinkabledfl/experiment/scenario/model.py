@@ -139,6 +139,8 @@ def _check_process(scenario: Scenario) -> None:
         raise ConfigError(
             key="process.datagram_bytes", got=process.datagram_bytes, takes="0, or a whole number from 1200 to 16384"
         )
+    if len(set(process.cores)) != len(process.cores) or any(core < 0 for core in process.cores):
+        raise ConfigError(key="process.cores", got=list(process.cores), takes="different whole numbers from 0")
     last_port = process.base_port + scenario.topology.nodes - 1
     if process.base_port and last_port > 65_535:  # noqa: PLR2004 -- the last port there is
         raise ConfigError(

@@ -35,6 +35,9 @@ class Process(Section):
     """The real world on this host."""
 
     pin: bool = setting(False, "Whether each node is bound to one core.")
+    cores: tuple[int, ...] = setting(
+        (), "Bind nodes to these cores in turn; none: to all that there are, if `pin`.", strict=False, max_length=4_096
+    )
     host: str = setting("127.0.0.1", "The address that nodes listen at.", min_length=1, max_length=255)
     base_port: int = setting(0, "Node i listens at this port plus i; 0: at any that is free.", ge=0, le=65_535)
     datagram_bytes: int = setting(
