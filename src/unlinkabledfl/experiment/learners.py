@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
-from torch import nn
+from torch import inference_mode, nn
 
 from unlinkabledfl.errors import ConfigError
 from unlinkabledfl.learning import datasets
@@ -27,7 +27,7 @@ from unlinkabledfl.learning.training import choose_device
 from unlinkabledfl.learning.worker_process import LearnerFactory, find_factory
 from unlinkabledfl.node.learner import Learner, Metrics, State
 
-__all__ = ["STATISTICS", "EveryNode", "classifier", "every_node"]
+__all__ = ["STATISTICS", "EveryNode", "classifier", "every_node", "prepare"]
 
 Settings = Mapping[str, Any]
 
@@ -56,6 +56,19 @@ def classifier(settings: Settings) -> Learner:
         privacy=_privacy(settings),
     )
     return _poisoned(learner, attack, index=index)
+
+
+def prepare(settings: Settings) -> None:
+    """Have in memory what all learners of a host share: a forkserver calls this once, before it forks them.
+
+    Nothing is computed backwards here, nor on a GPU: neither survives a fork.
+    """
+    _parts(settings)
+    if settings["device"] == "cpu":
+        _train_images(settings["dataset"], settings["device"])
+        test = _test_images(settings["dataset"], settings["device"], settings["test_samples"], settings["data_seed"])
+        with inference_mode():
+            _model(settings)(test.between(0, 1)[0])
 
 
 def every_node(settings: Settings) -> "EveryNode":

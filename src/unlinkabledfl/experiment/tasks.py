@@ -8,10 +8,12 @@ from typing import Any, Final
 from unlinkabledfl.experiment.scenario import Learning, Scenario
 from unlinkabledfl.simulation.entropy import derive_key
 
-__all__ = ["EVERY_NODE", "every_node_settings", "learner_settings", "seed_of"]
+__all__ = ["EVERY_NODE", "PREPARE", "every_node_settings", "learner_settings", "seed_of"]
 
 EVERY_NODE: Final = "unlinkabledfl.experiment.learners:every_node"
 """The factory of all nodes' learners."""
+PREPARE: Final = "unlinkabledfl.experiment.learners:prepare"
+"""Reads what the learners of one host share; called with the settings of any of them."""
 
 _PUBLISHED_MAGNITUDES: Final = {"label_flip": 1.0, "sign_flip": 1.0, "gaussian": 10.0}
 _SEED_BITS: Final = 63

@@ -3,14 +3,16 @@
 import asyncio
 from typing import Final
 
-from unlinkabledfl.experiment.backends.process.launcher import Launcher, NodeLaunch
-from unlinkabledfl.experiment.backends.process.lifeline import available_cores
+from unlinkabledfl.experiment.backends.process.launcher import Launcher, NodeLaunch, Program
+from unlinkabledfl.experiment.backends.process.lifeline import available_cores, check_cores
 from unlinkabledfl.experiment.backends.process.messages import Configure
 from unlinkabledfl.experiment.backends.process.supervisor import SupervisorSettings
 from unlinkabledfl.experiment.backends.protocol import Job
 from unlinkabledfl.experiment.planning import ExperimentPlan, local_hosting, plan_experiment
 from unlinkabledfl.experiment.records import EventKind
 from unlinkabledfl.experiment.records.checkpoints import checkpoint_path
+from unlinkabledfl.experiment.scenario.learning import BUILT_IN_LEARNER
+from unlinkabledfl.experiment.tasks import PREPARE
 
 __all__ = ["ProcessBackend", "node_launches"]
 
@@ -35,15 +37,24 @@ class ProcessBackend:
                 # A hundred nodes on two cores cannot all close within the time that one takes.
                 stop_timeout_s=_STOP_S + _STOP_S_PER_NODE * plan.nodes,
             ),
-            turns=scenario.process.workers or len(available_cores()),
+            turns=scenario.process.workers or len(scenario.process.cores or available_cores()),
+            program=Program(prepare_learners=_shared_by_learners(plan)),
         )
         asyncio.run(launcher.run())
 
 
+def _shared_by_learners(plan: ExperimentPlan) -> dict[str, object]:
+    """What the forkserver of learners does first: for the built-in one, read the data and divide it."""
+    learner = plan.node(0).learner
+    return {PREPARE: learner.settings} if learner.factory == BUILT_IN_LEARNER else {}
+
+
 def node_launches(plan: ExperimentPlan, job: Job) -> list[NodeLaunch]:
     """Return what each node is started with."""
-    cores = sorted(available_cores())
-    pins = plan.scenario.process.pin
+    asked = plan.scenario.process.cores
+    check_cores(asked, key="process.cores")
+    cores = asked or sorted(available_cores())
+    pins = plan.scenario.process.pin or bool(asked)
     launches = []
     for index, config in enumerate(plan):
         checkpoint = checkpoint_path(job.directory.path / "checkpoints", index).absolute()

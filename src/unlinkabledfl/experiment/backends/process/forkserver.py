@@ -17,7 +17,7 @@ import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final
@@ -28,6 +28,8 @@ from unlinkabledfl.experiment.backends.process.forkserver_process import GRACE_S
 __all__ = ["ForkRequest", "ForkServer"]
 
 _THREADS: Final = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
+_MEMORY: Final = {"MALLOC_ARENA_MAX": "1"}
+"""A second heap for a second thread that only waits would be megabytes a process."""
 _MODULE: Final = "unlinkabledfl.experiment.backends.process.forkserver_process"
 _EXIT_S: Final = GRACE_S + 3.0
 
@@ -51,10 +53,15 @@ has returned to whoever waits for it."""
 
 
 class ForkServer:
-    """A forkserver, and the processes that came from it."""
+    """A forkserver, and the processes that came from it.
 
-    def __init__(self, *, preload: Sequence[str]) -> None:
+    It imports the modules of `preload`, then calls the functions of `prepare`, each named as `package.module:function`,
+    with what is given for it: what those leave in memory, all processes share.
+    """
+
+    def __init__(self, *, preload: Sequence[str], prepare: Mapping[str, Any] | None = None) -> None:
         self._preload = tuple(preload)
+        self._prepare = dict(prepare or {})
         self._process: subprocess.Popen[bytes] | None = None
         self._control: socket.socket | None = None
         self._ready: asyncio.Future[int] | None = None
@@ -78,10 +85,10 @@ class ForkServer:
                 pass_fds=[theirs.fileno()],
                 stdin=subprocess.DEVNULL,
                 # A forked process trains on one core, and threads that an import starts would not be forked along.
-                env={**os.environ, **dict.fromkeys(_THREADS, "1")},
+                env={**os.environ, **dict.fromkeys(_THREADS, "1"), **_MEMORY},
             )
         # Where this process finds its modules, plug-ins of a user's among them, its children find theirs.
-        ours.send(json.dumps({"path": sys.path, "preload": self._preload}).encode())
+        ours.send(json.dumps({"path": sys.path, "preload": self._preload, "prepare": self._prepare}).encode())
         ours.setblocking(False)
         self._control = ours
         loop = asyncio.get_running_loop()

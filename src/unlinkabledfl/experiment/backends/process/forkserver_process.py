@@ -32,6 +32,7 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import Any, Final, NoReturn, cast
 
+from unlinkabledfl.errors import UnlinkableError
 from unlinkabledfl.experiment.backends.process.lifeline import die_with_parent, name_process, pin
 
 __all__ = ["MESSAGE_BYTES_MAX", "Main", "serve"]
@@ -53,19 +54,27 @@ def serve(control: socket.socket) -> None:
     """Serve until the other side closes the socket; this is the main function of the forkserver."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    gc.disable()
     first = json.loads(control.recv(MESSAGE_BYTES_MAX))
     sys.path[:] = first["path"]
     try:
         for module in first["preload"]:
             import_module(module)
-    except ImportError as error:
-        problem = f"{type(error).__name__}: {error}"
+        for name, settings in first["prepare"].items():
+            _find(name)(settings)
+    except Exception as error:  # noqa: BLE001 - whatever it is, the other side reports it
+        problem = str(error) if isinstance(error, UnlinkableError) else f"{type(error).__name__}: {error}"
         control.send(json.dumps({"problem": problem}).encode())
         return
-    # What is there now stays where it is: a collection in a child would touch, and so copy, pages that all share.
-    gc.collect()
+    # What is there now stays where it is: a collection in a child would touch, and so copy, pages that all share. One
+    # here would leave holes in them, which the children would fill, each with a copy of its own.
     gc.freeze()
     _Server(control).run()
+
+
+def _find(name: str) -> Callable[..., Any]:
+    module, _, function = name.partition(":")
+    return cast("Callable[..., Any]", getattr(import_module(module), function))
 
 
 class _Server:
@@ -124,10 +133,10 @@ class _Server:
     def _be_child(self, request: dict[str, Any], files: Sequence[int], parent: int) -> NoReturn:
         code = 1
         try:
+            gc.enable()
             self._leave()
             _set_up(request, files[1:], parent)
-            module, _, function = request["main"].partition(":")
-            main = cast("Main", getattr(import_module(module), function))
+            main = cast("Main", _find(request["main"]))
             with socket.socket(fileno=os.dup(files[0])) as connection:
                 os.close(files[0])
                 code = main(connection)
