@@ -114,6 +114,17 @@ def test_a_graph_file_lies_beside_the_scenario_that_names_it(tmp_path: Path) -> 
     assert load_scenario(str(path)).topology.file == str(tmp_path / "edges.txt")
 
 
+def test_a_graph_file_of_an_override_lies_where_the_command_was_started(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+
+    scenario = load_scenario("demo", ["topology.family=file", "topology.file=edges.txt"])
+
+    assert scenario.topology.file == str(tmp_path / "edges.txt")
+    assert parse_scenario(to_toml(scenario)) == scenario
+
+
 @pytest.mark.parametrize(
     ("text", "section", "key", "value"),
     [

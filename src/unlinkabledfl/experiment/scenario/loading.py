@@ -32,7 +32,8 @@ def load_scenario(source: str, overrides: Sequence[str] = ()) -> Scenario:
     tables = _preset_tables(source) if source in PRESETS else _read_file(Path(source))
     for text in overrides:
         tables = override(tables, text)
-    return validate_scenario(tables)
+    # A graph that an override names lies where the command was started; a resumed run looks for it from anywhere.
+    return validate_scenario(_located(tables, Path.cwd()))
 
 
 def preset(name: str, overrides: Sequence[str] = ()) -> Scenario:
@@ -132,15 +133,21 @@ def _parse(text: str, *, origin: str, folder: Path | None) -> Tables:
     except tomllib.TOMLDecodeError as error:
         raise ConfigError(key=origin, got="text that does not parse", takes="TOML", hint=str(error)) from None
     name = tables.pop(_PRESET_KEY, None)
-    topology = tables.get("topology")
-    if folder is not None and isinstance(topology, dict) and isinstance(topology.get("file"), str) and topology["file"]:
-        # Relative to the scenario that names it, wherever the command is started.
-        topology["file"] = str(folder / topology["file"])
+    if folder is not None:
+        tables = _located(tables, folder.absolute())
     if name is None:
         return tables
     if not isinstance(name, str):
         raise ConfigError(key=_PRESET_KEY, got=name, takes=f"one of {', '.join(PRESETS)}")
     return _merge(_preset_tables(name), tables)
+
+
+def _located(tables: Tables, folder: Path) -> Tables:
+    """Return the tables with the graph's file as an absolute path, where they name one: relative to this folder."""
+    topology = tables.get("topology")
+    if not isinstance(topology, dict) or not isinstance(topology.get("file"), str) or not topology["file"]:
+        return tables
+    return {**tables, "topology": {**topology, "file": str(folder / topology["file"])}}
 
 
 def _merge(under: Tables, over: Tables) -> Tables:
