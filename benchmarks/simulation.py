@@ -8,10 +8,11 @@ circulant of degree 4:
   nodes refill at the same instants, and what a second holds depends on where in the cycle it lies.)
 - speed: real packets and the published parameters (N = 32, O = 100, μ = 0.1 s), in turns of two whole outbox cycles.
 
-All worlds are warm when measured and take turns in one process; medians count. The cyclic collector is off, as in every
-long run of this package. A packet-hop is one packet handed from one peer to another: building, relaying, acknowledging
-and all timers included. Keys are known from the start and do not rotate. `bytes_per_node` is resident memory at the end
-of the warm-up; replay windows go on growing, by about a kilobyte a second and node, until their key is retired.
+All worlds are warm when measured and take turns in one process; medians count. The cyclic collector is off, and memory
+lies on large pages where the kernel can do that, as befits a long run. A packet-hop is one packet handed from one peer
+to another: building, relaying, acknowledging and all timers included. Keys are known from the start and do not rotate.
+`bytes_per_node` is resident memory at the end of the warm-up; replay windows go on growing, by about a kilobyte a
+second and node, until their key is retired.
 """
 
 import time
@@ -28,6 +29,7 @@ from unlinkabledfl.mixnet.packets import PacketFormat
 from unlinkabledfl.mixnet.sphinx_packets import SphinxPackets
 from unlinkabledfl.mixnet.topology import circulant
 from unlinkabledfl.simulation import SealedPackets, World, collector_paused
+from unlinkabledfl.simulation.huge_pages import use_huge_pages
 from unlinkabledfl.simulation.mixnet import MixnetPlan, RouteName, build_mixnet_world
 from unlinkabledfl.sphinx import Geometry, Sphinx
 
@@ -133,6 +135,7 @@ def measure(
             seed=seed,
         )
         runners = [*sealed, real]
+        use_huge_pages()
         for number in range(rounds):
             start = number % len(runners)
             for runner in runners[start:] + runners[:start]:
