@@ -276,7 +276,9 @@ class Link:
                 self._follow(event, now_s)
         except ControlError as refusal:
             self.close(CloseCode.VIOLATION, cause=refusal.cause)
-        except Exception:  # noqa: BLE001 -- the library parses a peer's bytes; no type is common to what it raises
+        except (KeyboardInterrupt, SystemExit):
+            raise
+        except BaseException:  # noqa: BLE001 -- the library parses a peer's bytes; a panic of its core is no Exception
             self.close(CloseCode.VIOLATION, cause="link_quic_error")
 
     def _follow(self, event: quic_events.QuicEvent, now_s: float) -> None:

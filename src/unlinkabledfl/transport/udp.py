@@ -21,7 +21,7 @@ from typing import Final, NamedTuple, TypeAlias
 from unlinkabledfl.errors import ConfigError
 from unlinkabledfl.mixnet.limits import Counters
 
-__all__ = ["Address", "Arrival", "UdpSocket"]
+__all__ = ["Address", "Arrival", "UdpSocket", "runs"]
 
 Address: TypeAlias = tuple[str, int] | tuple[str, int, int, int]
 """As the socket module writes it: host and port first."""
@@ -56,20 +56,20 @@ class Arrival(NamedTuple):
 class UdpSocket:
     """A bound, non-blocking socket. While it `has_backlog`, call `flush` when it is writable, and send less."""
 
-    __slots__ = ("_backlog", "_buffer", "_counters", "_gso", "_socket", "_view", "address", "family")
+    __slots__ = ("_backlog", "_buffer", "_counters", "_gso", "_view", "address", "family", "socket")
 
     def __init__(self, *, host: str, port: int, counters: Counters, offload: bool = True) -> None:
         self._counters = counters
         self._backlog: deque[tuple[bytes, Address]] = deque()
-        self._socket = _bind(host, port)
-        self.family = self._socket.family
-        self.address: Address = self._socket.getsockname()
+        self.socket = _bind(host, port)
+        self.family = self.socket.family
+        self.address: Address = self.socket.getsockname()
         self._buffer = bytearray(_READ_MAX_BYTES)
         self._view = memoryview(self._buffer)
-        self._gso = offload and _can_segment(self._socket)
+        self._gso = offload and _can_segment(self.socket)
         if offload:
             with contextlib.suppress(OSError):  # an older kernel: one datagram a read
-                self._socket.setsockopt(_SOL_UDP, _UDP_GRO, 1)
+                self.socket.setsockopt(_SOL_UDP, _UDP_GRO, 1)
 
     @property
     def has_backlog(self) -> bool:
@@ -81,16 +81,16 @@ class UdpSocket:
         return self._gso
 
     def fileno(self) -> int:
-        return self._socket.fileno()
+        return self.socket.fileno()
 
     def close(self) -> None:
         self._backlog.clear()
         self._view.release()
-        self._socket.close()
+        self.socket.close()
 
     def receive(self, reads_max: int) -> Iterator[Arrival]:
         """Read until nothing is left, or so many times: other things want their turn too."""
-        read = self._socket.recvmsg_into
+        read = self.socket.recvmsg_into
         buffers = [self._buffer]
         for _ in range(reads_max):
             try:
@@ -109,13 +109,12 @@ class UdpSocket:
 
     def send(self, datagrams: Sequence[bytes], address: Address) -> None:
         """Send these to one place, in this order."""
-        start = 0
-        while start < len(datagrams) and not self._backlog:
-            stop = _run_end(datagrams, start) if self._gso else start + 1
-            if not self._write(datagrams[start:stop], address):
+        sent = 0
+        for run in runs(datagrams) if self._gso else ([datagram] for datagram in datagrams):
+            if self._backlog or not self._write(run, address):
                 break
-            start = stop
-        self._keep(datagrams[start:], address)
+            sent += len(run)
+        self._keep(datagrams[sent:], address)
 
     def flush(self) -> None:
         """Send what was kept, as far as it goes."""
@@ -125,9 +124,8 @@ class UdpSocket:
 
     def _write(self, datagrams: Sequence[bytes], address: Address) -> bool:
         """Write equal datagrams at once; false: the socket is full, nothing was taken."""
-        ancillary = [(_SOL_UDP, _UDP_SEGMENT, _SEGMENT.pack(len(datagrams[0])))] if len(datagrams) > 1 else []
         try:
-            self._socket.sendmsg(datagrams, ancillary, 0, address)
+            self._call(datagrams, len(datagrams[0]), address)
         except InterruptedError:
             return False
         except OSError as error:
@@ -140,6 +138,10 @@ class UdpSocket:
                 return True
             self._counters.add("udp_too_long" if error.errno == errno.EMSGSIZE else "udp_write_error")
         return True
+
+    def _call(self, datagrams: Sequence[bytes], segment_bytes: int, address: Address) -> None:
+        ancillary = [(_SOL_UDP, _UDP_SEGMENT, _SEGMENT.pack(segment_bytes))] if len(datagrams) > 1 else []
+        self.socket.sendmsg(datagrams, ancillary, 0, address)
 
     def _write_singly(self, datagrams: Sequence[bytes], address: Address) -> None:
         for index, datagram in enumerate(datagrams):
@@ -208,14 +210,16 @@ def _segment_bytes(ancillary: list[tuple[int, int, bytes]]) -> int:
     return 0
 
 
-def _run_end(datagrams: Sequence[bytes], start: int) -> int:
-    """Return where the run ends that one segmented write can take: equal lengths, and a shorter one to end with."""
-    segment_bytes = len(datagrams[start])
-    most = min(_SEGMENTS_MAX, max(1, _WRITE_MAX_BYTES // segment_bytes), len(datagrams) - start)
-    end = start + 1
-    while end < start + most:
-        length = len(datagrams[end])
-        if length != segment_bytes:
-            return end + 1 if length < segment_bytes else end
-        end += 1
-    return end
+def runs(datagrams: Sequence[bytes]) -> Iterator[Sequence[bytes]]:
+    """Cut into what one segmented write can take: equal lengths, and perhaps a shorter one to end with."""
+    start = 0
+    while start < len(datagrams):
+        segment_bytes = len(datagrams[start])
+        most = min(_SEGMENTS_MAX, max(1, _WRITE_MAX_BYTES // segment_bytes), len(datagrams) - start)
+        end = start + 1
+        while end < start + most and len(datagrams[end]) == segment_bytes:
+            end += 1
+        if end < start + most and len(datagrams[end]) < segment_bytes:
+            end += 1
+        yield datagrams[start:end]
+        start = end

@@ -20,6 +20,7 @@ from tests.unit.transport.virtual import (
     until,
 )
 from unlinkabledfl.transport.cells import CellFormat
+from unlinkabledfl.transport.certificates import LinkIdentity
 from unlinkabledfl.transport.datagrams import parse_initial
 from unlinkabledfl.transport.quic import Connections
 from unlinkabledfl.transport.settings import EndpointSettings
@@ -161,6 +162,24 @@ def test_the_dialler_refuses_anybody_but_the_listener_that_it_dialled() -> None:
 
         assert (one.heard, mallory.heard, mallory.packets) == ([("failed", 2)], [], [])
         assert one.endpoint.counters["link_quic_error"] == 1
+
+    run(main())
+
+
+def test_a_listener_that_shows_a_certificate_without_its_key_gets_nowhere() -> None:
+    async def main() -> None:
+        one, other = await pair(linked=False)
+        thief = Place(3)
+        thief.use(LinkIdentity(certificate=other.identity.certificate, private_key=identity(3).private_key))
+        await thief.open()
+        host, port = thief.address
+        one.knows(other, f"{host}:{port}")
+        thief.knows(one)
+
+        one.endpoint.send_packet(other.id, packet(1))
+        await until(lambda: bool(one.heard))
+
+        assert (one.heard, thief.heard, thief.packets) == ([("failed", 2)], [], [])
 
     run(main())
 

@@ -135,14 +135,20 @@ class Place:
         self.welcome = True
         self.reactions: deque[Callable[[], object]] = deque()
         self.address = ("", 0)
-        defaults: dict[str, Any] = {"packet_bytes": PACKET_BYTES, "allow_loopback": True}
+        self._introduction = introduction
+        self._settings: dict[str, Any] = {"packet_bytes": PACKET_BYTES, "allow_loopback": True} | settings
+        self.use(self.identity)
+
+    def use(self, link_identity: LinkIdentity) -> None:
+        """Show this certificate."""
+        self.identity = link_identity
         self.endpoint = Endpoint(
             node_id=self.id,
-            identity=self.identity,
+            identity=link_identity,
             book=self.book,
-            settings=EndpointSettings(**(defaults | settings)),
-            entropy=entropy(number),
-            introduction=introduction,
+            settings=EndpointSettings(**self._settings),
+            entropy=entropy(self.number),
+            introduction=self._introduction,
             resolve=lambda name: ["127.0.0.1"] if name == "here.example" else [],
         )
 

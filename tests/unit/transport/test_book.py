@@ -1,0 +1,62 @@
+"""Who is where: the operator's word first, then what peers say of themselves."""
+
+import pytest
+
+from tests.unit.transport.virtual import node_id
+from unlinkabledfl.errors import ConfigError
+from unlinkabledfl.mixnet.descriptor import Descriptor, sign
+from unlinkabledfl.transport.book import Contact, Contacts
+
+OURS, THEIRS = bytes([1]) * 32, bytes([2]) * 32
+
+
+def descriptor(*addresses: str, fingerprint: bytes = THEIRS) -> Descriptor:
+    return sign(
+        bytes(32),
+        serial=1,
+        epoch=1,
+        public_key=b"key",
+        fingerprint=fingerprint,
+        valid_until_s=1,
+        addresses=addresses,
+    )
+
+
+def book(contact: Contact | None = None, found: Descriptor | None = None) -> Contacts:
+    given = {} if contact is None else {node_id(1): contact}
+    return Contacts(given, described=lambda peer: found if peer == node_id(1) else None)
+
+
+def test_a_peer_is_found_by_its_descriptor() -> None:
+    found = book(found=descriptor("peer.example:4433")).contact(node_id(1))
+
+    assert found == Contact(fingerprint=THEIRS, addresses=("peer.example:4433",))
+
+
+def test_the_operators_certificate_counts_and_all_addresses_are_tried_his_first() -> None:
+    contact = Contact(fingerprint=OURS, addresses=("10.0.0.1:1", "10.0.0.2:2"))
+
+    found = book(contact, descriptor("10.0.0.3:3", "10.0.0.1:1")).contact(node_id(1))
+
+    assert found == Contact(fingerprint=OURS, addresses=("10.0.0.1:1", "10.0.0.2:2", "10.0.0.3:3"))
+
+
+def test_contacts_that_are_added_later_count() -> None:
+    given = {node_id(2): Contact(fingerprint=THEIRS)}
+    contacts = Contacts(given)
+    assert contacts.contact(node_id(1)) is None
+
+    given[node_id(1)] = Contact(fingerprint=OURS)
+
+    assert contacts.contact(node_id(1)) == Contact(fingerprint=OURS)
+
+
+def test_strangers_are_refused() -> None:
+    assert not book().admit(node_id(2), fingerprint=OURS, introduction=b"let me in")
+
+
+def test_a_fingerprint_of_the_wrong_length_is_the_operators_mistake() -> None:
+    with pytest.raises(ConfigError) as refused:
+        Contact(fingerprint=b"short")
+
+    assert refused.value.key == "node.contacts.fingerprint"
