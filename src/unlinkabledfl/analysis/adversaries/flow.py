@@ -9,12 +9,13 @@ exact one of `route`.
 | mixer | a departure came from this arrival with probability |
 |---|---|
 | Poisson | density of its delay, over the densities of all arrivals before plus the rate of fresh packets |
-| outbox | 1/O for what came in the cycle before, nearly; a full queue makes some wait for one cycle more |
+| outbox | 1/O for what came in the cycle before; a full queue makes some wait for more, which share is estimated |
 
 What a compromised relay passed on has a known predecessor, and what it made itself ends a chain.
 
 Known limits: relays are kept apart from the last relay and the destination but not from each other, and chains of
-different packets are weighed as if they did not compete for the same departures.
+different packets are weighed as if they did not compete for the same departures. One target in a hundred is taken to
+have no chain at all within the time that is looked at, and keeps the prior.
 """
 
 from collections.abc import Iterator
@@ -33,7 +34,9 @@ from unlinkabledfl.mixnet.mixers import OffSettings, OutboxSettings, PoissonSett
 Floats = npt.NDArray[np.float64]
 
 _BLOCK_TARGETS = 64
-_LEAST = 1e-9  # a share that no rounding brings to zero
+_TRIED_TARGETS = 200
+_LOST = 0.01
+_LEAST = 1e-12  # what no probability here comes near
 
 
 class FlowAdversary:
@@ -49,22 +52,42 @@ class FlowAdversary:
         if settings.route not in {"overlay", "walk"}:
             takes = "overlay, walk or direct"
             raise ConfigError(key="attack.route", got=settings.route, takes=takes, hint="its path lengths vary")
-        steps = settings.path_length - 1
-        found = np.empty_like(prior)
-        blind = _blind(trace, steps)
-        for rows, view in _blocks(trace, steps):
-            weights = view.trace_back(trace.targets[rows], steps=steps)
-            found[rows] = _posterior(weights, prior[rows], blind[trace.crossings.source[trace.targets[rows]]])
+        evidence = _Evidence(trace, prior, steps=settings.path_length - 1)
+        laws = _laws(trace)
+        if len(laws) > 1:
+            some = np.linspace(0, len(trace.targets) - 1, min(_TRIED_TARGETS, len(trace.targets))).astype(np.int64)
+            laws = [max(laws, key=lambda law: evidence.support(law, np.unique(some)))]
+        return evidence.posteriors(laws[0])
+
+
+class _Evidence:
+    """The targets of one trace, their prior, and what the times add under some law of delays."""
+
+    def __init__(self, trace: Trace, prior: Posteriors, *, steps: int) -> None:
+        self._trace = trace
+        self._prior = prior
+        self._steps = steps
+        self._blind = _blind(trace, steps)
+
+    def support(self, law: "_Law", rows: Indices) -> float:
+        """Return how well this law explains some of the targets: the mean logarithm of their likelihood."""
+        return float(np.log(self._joint(law, rows).sum(axis=1) + _LEAST).mean())
+
+    def posteriors(self, law: "_Law") -> Posteriors:
+        """Return prior times likelihood, with a little of the prior for chains that were not looked at."""
+        joint = self._joint(law, np.arange(len(self._prior)))
+        lost = ~(joint.sum(axis=1) > 0.0)
+        joint[lost] = self._prior[lost]
+        return (1.0 - _LOST) * normalized(joint) + _LOST * self._prior
+
+    def _joint(self, law: "_Law", rows: Indices) -> Posteriors:
+        found = np.empty((len(rows), self._trace.nodes))
+        targets = self._trace.targets[rows]
+        for part, view in _blocks(self._trace, targets, law, self._steps):
+            weights = view.trace_back(targets[part], steps=self._steps)
+            blind = self._blind[self._trace.crossings.source[targets[part]]]
+            found[part] = self._prior[rows[part]] * weights / np.maximum(blind, _LEAST)
         return found
-
-
-def _posterior(weights: Posteriors, prior: Posteriors, blind: Posteriors) -> Posteriors:
-    """Return prior times likelihood; where no chain is left, the prior."""
-    likelihood = weights / np.maximum(blind, _LEAST)
-    joint = prior * likelihood
-    lost = ~(joint.sum(axis=1) > 0.0)
-    joint[lost] = prior[lost]
-    return normalized(joint)
 
 
 def _blind(trace: Trace, steps: int) -> Posteriors:
@@ -76,17 +99,18 @@ def _blind(trace: Trace, steps: int) -> Posteriors:
     return np.linalg.matrix_power(back, steps)
 
 
-def _blocks(trace: Trace, steps: int) -> Iterator[tuple[slice, "_View"]]:
+def _blocks(trace: Trace, targets: Indices, law: "_Law", steps: int) -> Iterator[tuple[slice, "_View"]]:
     """Yield neighbouring targets with the part of the trace that they can come from."""
-    crossings = trace.crossings
-    law = _law(trace)
-    left = crossings.left_at_s
-    for start in range(0, len(trace.targets), _BLOCK_TARGETS):
-        rows = slice(start, min(start + _BLOCK_TARGETS, len(trace.targets)))
-        targets = trace.targets[rows]
-        first_s = float(left[targets[0]]) - law.longest_s(steps)
-        begin = int(np.searchsorted(left, first_s, side="left"))
-        yield rows, _View(trace, law, begin=begin, end=int(targets[-1]) + 1)
+    left = trace.crossings.left_at_s
+    start = 0
+    while start < len(targets):
+        stop = min(start + _BLOCK_TARGETS, len(targets))
+        # Targets far apart in time would share a stretch of which each uses little.
+        until_s = float(left[targets[start]]) + law.longest_s(steps) / 2
+        stop = start + max(1, int(np.searchsorted(left[targets[start:stop]], until_s)))
+        begin = int(np.searchsorted(left, float(left[targets[start]]) - law.longest_s(steps)))
+        yield slice(start, stop), _View(trace, law, begin=begin, end=int(targets[stop - 1]) + 1)
+        start = stop
 
 
 class _Law(Protocol):
@@ -230,20 +254,20 @@ class _PoissonLaw:
 class _OutboxLaw:
     """The outbox leaves traces of its cycles: every O departures it is filled with what came since the last filling.
 
-    So a departure came from the arrivals of one known interval, each with the same probability 1/O. Where a burst of
-    its own fills the outbox, what came late waits for one cycle more: measured under the published workload, for two
-    in five. How many of a cycle's places are fresh depends on those bursts too, which nobody sees; it is left out.
+    So a departure came from the arrivals of one known interval, each with the same probability 1/O. Where bursts of a
+    node's own fill its outbox, a share of what came waits for one cycle more, and of that the same share again. How
+    many of a cycle's places are fresh depends on those bursts too, which nobody sees; it is left out.
     """
 
-    _WAITS = 0.4
+    _CYCLES = 4  # within which a packet passes a relay, nearly always
 
-    def __init__(self, settings: OutboxSettings) -> None:
+    def __init__(self, settings: OutboxSettings, *, waits: float) -> None:
         self._size = settings.outbox_size
         self._cycle_s = settings.outbox_size * settings.delay_mean_s
+        self._waits = waits
 
     def longest_s(self, steps: int) -> float:
-        # A relay takes two cycles at most, or three after a burst of its own, which is rare in each.
-        return (2 * steps + 1) * self._cycle_s
+        return (self._CYCLES * steps + 1) * self._cycle_s
 
     def prepare(self, places: _Places) -> None:
         cycles = places.ranks // self._size
@@ -271,21 +295,21 @@ class _OutboxLaw:
             used = weights > 0.0
             np.add.at(sums[row], (np.broadcast_to(nodes, weights.shape)[used], self._cycle[used]), weights[used])
         sums /= self._size
-        now = np.take_along_axis(sums, self._joins[None, :, :], axis=2)
-        later = np.take_along_axis(sums, self._joins[None, :, :] + 1, axis=2)
-        found: Floats = (1.0 - self._WAITS) * now + self._WAITS * later
-        return found
+        # What joins in cycle c leaves in c, or waits and is as what joins in c + 1.
+        for cycle in range(sums.shape[2] - 2, -1, -1):
+            sums[:, :, cycle] = (1.0 - self._waits) * sums[:, :, cycle] + self._waits * sums[:, :, cycle + 1]
+        return np.take_along_axis(sums, self._joins[None, :, :], axis=2)
 
 
-def _law(trace: Trace) -> _Law:
+def _laws(trace: Trace) -> "list[_Law]":
+    """Return the laws of delay that the settings allow: one for each of some values of what is not public."""
     settings = trace.settings
     match settings.mixer:
         case PoissonSettings():
-            return _PoissonLaw(
-                settings.mixer, own_rate_per_s=settings.own_rate_per_s, caused_share=_caused_share(trace)
-            )
+            own_rate_per_s = settings.own_rate_per_s
+            return [_PoissonLaw(settings.mixer, own_rate_per_s=own_rate_per_s, caused_share=_caused_share(trace))]
         case OutboxSettings():
-            return _OutboxLaw(settings.mixer)
+            return [_OutboxLaw(settings.mixer, waits=waits) for waits in (0.02, 0.2, 0.4, 0.6, 0.8)]
         case OffSettings():
             takes = "a mixer that delays"
             hint = "without delays a packet leaves when it came: `route` and the order of crossings say all"
