@@ -46,7 +46,7 @@ $(READY): pyproject.toml
 	fi
 	@printf '%s\n' "$(CURDIR)" > $(READY)
 
-demo: $(READY) ## Run a small mixnet in virtual time and show what it delivered
+demo: $(READY) ## Train a model among eight real nodes over the mixnet, and show what happened
 	$(RUN)/unlinkabledfl run demo
 
 test: lint ## Check everything: style, types, layers, fast tests
@@ -61,8 +61,9 @@ lint: $(READY) ## Check style, types and layers only
 	$(RUN)/mypy
 	$(RUN)/lint-imports --no-logo
 
-docs: $(READY) ## Write docs/state-machines.md from the docstrings
+docs: $(READY) ## Write the generated pages of docs/ anew
 	$(RUN)/python docs/generate_state_machines.py
+	$(RUN)/python docs/generate_scenario_reference.py
 
 bench: $(READY) ## Measure what the README claims
 	$(RUN)/unlinkabledfl bench packet

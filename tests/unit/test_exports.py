@@ -16,6 +16,7 @@ def test_the_errors_module_exports_exactly_the_tree() -> None:
         "PacketError",
         "QueueFullError",
         "RemoteProtocolError",
+        "RunError",
         "UnlinkableError",
     ]
 
