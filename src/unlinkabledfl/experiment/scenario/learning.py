@@ -65,8 +65,9 @@ class Learning(Section):
         0, "On how many test samples a node measures its model, the same on all nodes; 0: all.", unit="samples", ge=0
     )
     training_time_s: float = setting(
-        0.0,
-        "Virtual world: how long a round of training takes. 0: as long as it was measured to take here.",
+        2.0,
+        "Virtual world: how long a round of training takes. 0: as long as it was measured to take here, and then no two"
+        " runs are alike.",
         unit="s",
         ge=0,
         le=86_400,
