@@ -9,7 +9,7 @@ from unlinkabledfl.mixnet.mixers import OutboxSettings, PoissonSettings
 from unlinkabledfl.node.learner import State
 from unlinkabledfl.node.ledger import Totals
 from unlinkabledfl.node.settings import AggregationSettings, ParticipantSettings, PayloadSettings, RoundSettings
-from unlinkabledfl.simulation import Crash, LinkSettings
+from unlinkabledfl.simulation import Crash, LinkSettings, Partition
 from unlinkabledfl.simulation.mixnet import RouteName
 
 CALM = PoissonSettings(delay_mean_s=0.2, emission_rate_per_s=6.0, loop_rate_per_s=0.2)
@@ -165,6 +165,19 @@ def test_who_joins_late_takes_part_two_rounds_later_at_most(foreseen: bool) -> N
         # Nobody misses somebody who was not to be there.
         assert max(value for (_, number), value in federation.metric("exchange_s").items() if number == 1) < 15.0
     for index in range(12):
+        check_accounts(federation, index)
+
+
+def test_who_is_cut_off_does_not_run_through_its_rounds_alone() -> None:
+    cut = Partition(groups=((3,),), at_s=8.0, until_s=68.0)
+    plan = Plan(nodes=8, mixer=CALM, settings=rounds_of(8, deadline_s=40.0), faults=[cut])
+
+    federation = finished(plan)
+
+    alone_s = {number: at_s for number, at_s in federation.ended_s[3].items() if 12.0 < at_s < 68.0}
+    assert len(alone_s) <= 2
+    assert federation.reports[3][max(federation.reports[3])]["completeness"] == 1.0
+    for index in range(8):
         check_accounts(federation, index)
 
 

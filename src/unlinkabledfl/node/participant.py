@@ -386,8 +386,7 @@ class Participant:
     def _check_complete(self, now_s: float) -> None:
         if not self._sharing.accounts.is_settled:
             return
-        is_waited_for = self._presence.is_waited_for
-        absent = sum(not is_waited_for(peer) for peer in self._exchange.expected_from)
+        absent = self._presence.not_waited_for(self._exchange.expected_from)
         if self._intake.collecting.is_complete(absent=absent):
             self._rounds.complete(now_s=now_s)
 

@@ -21,10 +21,13 @@ peers have been cleared. Over a graph where a node dials its neighbours only the
 A partner that the schedule lets join later begins as gone. Whoever is gone when an exchange begins is not waited for in
 that exchange, even if it comes back meanwhile: a newcomer takes part in rounds that begin after it has come.
 
+At least half of the partners, those yet to join aside, are waited for whatever the evidence: if more seem to be gone,
+it is we who are cut off, and a node that waits for nobody would run through its rounds alone.
+
 Invariant: a partner is gone only after evidence against it, or by the schedule, and one sign of life makes it present.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from collections.abc import Set as AbstractSet
 
 from unlinkabledfl.mixnet.peers import RemovalReason
@@ -34,12 +37,13 @@ from unlinkabledfl.sphinx import NodeId
 class Presence:
     """What one participant thinks of its partners. The methods return whether a partner went, or came back."""
 
-    __slots__ = ("_doubted", "_gone", "_partners", "_spared")
+    __slots__ = ("_doubted", "_foreseen", "_gone", "_partners", "_spared")
 
     def __init__(self, partners: Iterable[NodeId], *, absent: Iterable[NodeId] = ()) -> None:
         self._partners = frozenset(partners)
         self._doubted: set[NodeId] = set()
-        self._gone: set[NodeId] = set(self._partners.intersection(absent))
+        self._foreseen: set[NodeId] = set(self._partners.intersection(absent))
+        self._gone: set[NodeId] = set(self._foreseen)
         self._spared: frozenset[NodeId] = frozenset()
 
     @property
@@ -47,9 +51,11 @@ class Presence:
         """Those who are not there now; a live view."""
         return self._gone
 
-    def is_waited_for(self, peer: NodeId) -> bool:
-        """Whether fragments of this partner are still to come in this exchange, as far as we know."""
-        return peer not in self._gone and peer not in self._spared
+    def not_waited_for(self, expected: Sequence[NodeId]) -> int:
+        """Return from how many of these partners nothing more is to come in this exchange, as far as we know."""
+        foreseen = sum(peer in self._foreseen for peer in expected)
+        away = sum(peer in self._gone or peer in self._spared for peer in expected)
+        return foreseen + min(away - foreseen, (len(expected) - foreseen) // 2)
 
     def exchange_begins(self) -> None:
         """Another round's exchange begins."""
@@ -75,6 +81,7 @@ class Presence:
     def alive(self, peer: NodeId) -> bool:
         """This peer has just shown that it is there."""
         self._doubted.discard(peer)
+        self._foreseen.discard(peer)
         if peer not in self._gone:
             return False
         self._gone.discard(peer)

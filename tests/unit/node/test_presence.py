@@ -8,11 +8,12 @@ from unlinkabledfl.sphinx import NodeId
 
 PEERS = [NodeId(bytes([number]) * 32) for number in range(4)]
 ONE, OTHER, STRANGER = PEERS[0], PEERS[1], PEERS[3]
+PARTNERS = PEERS[:3]
 SUSPECTED, UNREACHABLE, EXPIRED = RemovalReason.SUSPECTED, RemovalReason.UNREACHABLE, RemovalReason.EXPIRED
 
 
 def presence(**options: list[NodeId]) -> Presence:
-    return Presence(PEERS[:3], **options)
+    return Presence(PARTNERS, **options)
 
 
 @pytest.mark.parametrize("reason", [UNREACHABLE, EXPIRED])
@@ -62,20 +63,37 @@ def test_who_comes_back_during_an_exchange_is_waited_for_from_the_next_one_on() 
     machine.unroutable(ONE, UNREACHABLE)
     machine.exchange_begins()
     machine.alive(ONE)
-    during = machine.is_waited_for(ONE)
+    during = machine.not_waited_for(PARTNERS)
     machine.exchange_begins()
 
-    assert (during, machine.is_waited_for(ONE)) == (False, True)
+    assert (during, machine.not_waited_for(PARTNERS)) == (1, 0)
 
 
 def test_who_went_and_came_back_within_one_exchange_is_waited_for() -> None:
     machine = presence()
     machine.exchange_begins()
     machine.unroutable(ONE, UNREACHABLE)
-    away = machine.is_waited_for(ONE)
+    away = machine.not_waited_for(PARTNERS)
     machine.alive(ONE)
 
-    assert (away, machine.is_waited_for(ONE)) == (False, True)
+    assert (away, machine.not_waited_for(PARTNERS)) == (1, 0)
+
+
+def test_half_of_the_partners_are_waited_for_even_if_all_seem_to_be_gone() -> None:
+    machine = presence()
+    for peer in PARTNERS:
+        machine.unroutable(peer, UNREACHABLE)
+
+    assert (len(machine.gone), machine.not_waited_for(PARTNERS), machine.not_waited_for(PARTNERS[:1])) == (3, 1, 0)
+
+
+def test_nobody_is_waited_for_where_all_are_yet_to_join() -> None:
+    machine = presence(absent=PARTNERS)
+    before = machine.not_waited_for(PARTNERS)
+    machine.alive(ONE)
+    machine.exchange_begins()
+
+    assert (before, machine.not_waited_for(PARTNERS)) == (3, 2)
 
 
 EVIDENCE = st.lists(
