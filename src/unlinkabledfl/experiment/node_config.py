@@ -21,6 +21,7 @@ from pydantic import (
     ConfigDict,
     Field,
     JsonValue,
+    PrivateAttr,
     SecretStr,
     SerializationInfo,
     ValidationError,
@@ -109,10 +110,13 @@ class Graph(Part):
     node_ids: tuple[Hex32, ...] = Field(min_length=2, max_length=10_000)
     neighbours: tuple[tuple[int, ...], ...]
     circulant: bool
+    _is_good: bool = PrivateAttr(default=False)
 
     @model_validator(mode="after")
     def check(self) -> Self:
         """Refuse what is no simple undirected graph over these nodes."""
+        if self._is_good:
+            return self  # pydantic asks again for each configuration that one graph is put into
         nodes = len(self.node_ids)
         sets = [set(near) for near in self.neighbours]
         good = len(sets) == nodes == len(set(self.node_ids)) and all(
@@ -125,6 +129,7 @@ class Graph(Part):
             raise ValueError(
                 "not a simple graph: one list of neighbours a node, each link in the lists of both its ends"
             )
+        self._is_good = True
         return self
 
     def topology(self) -> Topology:
