@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.contract.worlds import Run, scenario_of
+from tests.contract.worlds import Impatient, Run, scenario_of, take_up_in
 from unlinkabledfl.experiment.backends.simulation import SimulationBackend
 from unlinkabledfl.experiment.conduct import conduct, create_run
 from unlinkabledfl.experiment.records import EventKind, RunDirectory
@@ -99,3 +99,21 @@ def test_attackers_train_otherwise_and_nobody_else_does(kind: str, tmp_path: Pat
     assert {node for node in range(4) if node != 1 and before[node] != after[node]} == set()
     # Flipped labels are trained on; noise is added to what was trained.
     assert (before[1] != after[1]) is (kind == "label_flip")
+
+
+def test_a_run_is_taken_up_without_those_who_have_left_and_with_those_who_are_still_to_come(tmp_path: Path) -> None:
+    path = tmp_path / "run"
+    churn = ["topology.exit=[{node=0,round=1}]", "topology.join=[{node=3,round=3}]"]
+    scenario = scenario_of("simulation", "run.rounds=3", "topology.nodes=5", *churn)
+    with pytest.raises(KeyboardInterrupt):
+        conduct(
+            scenario,
+            directory=create_run(scenario, path),
+            backend=SimulationBackend(inline=True),
+            watchers=[Impatient(round_number=2)],
+        )
+
+    run = take_up_in("simulation", path)
+
+    assert run.reporters() == {1: [0, 1, 2, 4], 2: [1, 2, 4], 3: [1, 2, 3, 4]}
+    assert run.told(EventKind.JOIN) == [3]

@@ -16,8 +16,7 @@ from typing import Any
 
 from unlinkabledfl.errors import UnlinkableError
 from unlinkabledfl.experiment.backends.protocol import Backend, Job
-from unlinkabledfl.experiment.data import check_data
-from unlinkabledfl.experiment.graphs import build_topology
+from unlinkabledfl.experiment.planning import plan_experiment
 from unlinkabledfl.experiment.records import Fanout, Recorder, RunDescription, RunDirectory, RunRecorder, Status
 from unlinkabledfl.experiment.scenario import Scenario, parse_scenario, to_toml
 from unlinkabledfl.experiment.scenario.learning import BUILT_IN_LEARNER
@@ -28,11 +27,10 @@ __all__ = ["conduct", "create_run", "resume_run"]
 
 def create_run(scenario: Scenario, out: Path) -> RunDirectory:
     """Make the directory of a new run, unless it is plain already that there can be none."""
-    check_data(scenario)
+    topology = plan_experiment(scenario).topology
     if scenario.learning.factory == BUILT_IN_LEARNER:
         # A dataset that is missing or damaged is found here, and not by every process that wants to train.
         datasets.load(scenario.learning.dataset)
-    topology = build_topology(scenario)
     edges = ((one, other) for one in range(topology.nodes) for other in topology.neighbours(one) if one < other)
     description = RunDescription(
         run=scenario.run.name,

@@ -44,10 +44,14 @@ class Hosting:
 
 
 class ExperimentPlan:
-    """A scenario with all its draws made. Nodes are made on demand: a thousand of them share what they can."""
+    """A scenario with all its draws made. Nodes are made on demand: a thousand of them share what they can.
 
-    def __init__(self, scenario: Scenario, *, run_id: str, hosting: Hosting | None = None) -> None:
+    `begins` is the round with which the run begins, or goes on.
+    """
+
+    def __init__(self, scenario: Scenario, *, run_id: str, hosting: Hosting | None = None, begins: int = 1) -> None:
         self.scenario = scenario
+        self.begins = begins
         self.run_id = run_id
         check_data(scenario)
         self.topology = build_topology(scenario)
@@ -74,8 +78,9 @@ class ExperimentPlan:
 
     @property
     def absent(self) -> tuple[int, ...]:
-        """Those who are not there when the run begins, sorted."""
-        return tuple(sorted(node for node, first in self._joins.items() if first > 1))
+        """Those who are not there when the run begins, sorted: they join later, or have left before it was taken up."""
+        later = {node for node, first in self._joins.items() if first > self.begins}
+        return tuple(sorted(later | {node for node, last in self._exits.items() if last < self.begins}))
 
     def first_round(self, index: int) -> int:
         """Return the first round that a node takes part in."""
@@ -155,7 +160,7 @@ class ExperimentPlan:
 
     def _absent_partners(self, index: int) -> tuple[int, ...]:
         """Return those partners that are not there when a node begins."""
-        begins = self.first_round(index)
+        begins = max(self.first_round(index), self.begins)
         return tuple(
             other
             for other in self.partners(index)
@@ -170,9 +175,11 @@ class ExperimentPlan:
         )
 
 
-def plan_experiment(scenario: Scenario, *, run_id: str | None = None, hosting: Hosting | None = None) -> ExperimentPlan:
+def plan_experiment(
+    scenario: Scenario, *, run_id: str | None = None, hosting: Hosting | None = None, begins: int = 1
+) -> ExperimentPlan:
     """Return the plan of a scenario; ConfigError where its graph does not carry what it asks for."""
-    return ExperimentPlan(scenario, run_id=run_id or scenario.run.name, hosting=hosting)
+    return ExperimentPlan(scenario, run_id=run_id or scenario.run.name, hosting=hosting, begins=begins)
 
 
 def local_hosting(scenario: Scenario, *, make_identity: Callable[[], LinkIdentity] = LinkIdentity.generate) -> Hosting:

@@ -120,7 +120,7 @@ def test_the_directory_holds_the_complete_scenario_and_the_links(tmp_path: Path)
 
 
 def job_of(tmp_path: Path, done: dict[int, int], *overrides: str) -> Job:
-    scenario = preset("demo", ["topology.nodes=4", "topology.degree=2", *overrides])
+    scenario = preset("demo", ["topology.nodes=4", "topology.degree=2", "mixnet.path_length=2", *overrides])
     directory = create_run(scenario, tmp_path / "run")
     directory.release()
     model = {"w": np.zeros(1, dtype=np.float32)}

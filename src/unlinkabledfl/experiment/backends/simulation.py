@@ -57,7 +57,7 @@ class SimulationBackend:
 
     def run(self, job: Job) -> None:
         """Let all nodes do their rounds."""
-        plan = plan_experiment(job.scenario)
+        plan = plan_experiment(job.scenario, begins=job.first_round)
         pool = self._pool(plan, job)
         run: _Run | None = None
         try:
@@ -127,7 +127,7 @@ class _Run:
             links=_links(scenario.links),
             faults=faults,
             watch=watch,
-            training=Training(learning=self._learning, listener=self._heard, absent=self._waiting),
+            training=Training(learning=self._learning, listener=self._heard, absent=plan.absent),
         )
 
     def to_the_end(self) -> None:
