@@ -185,6 +185,7 @@ class Endpoint:
             "links_unproved": float(self._switchboard.unproved),
             "links_waiting_packets": float(sum(len(entry.waiting) for entry in self._peers.values())),
             "links_backlog_bytes": float(sum(link.backlog_bytes for link in up)),
+            "links_renewals": float(sum(link.renewals for link in up)),
         }
 
     # -- what the switchboard tells -----------------------------------------------------------------------------

@@ -40,6 +40,7 @@ __all__ = ["LINK_TIMEOUT", "CloseCode", "Closed", "Link", "LinkEvent", "Opened"]
 LINK_TIMEOUT: Final = "link_timeout"
 """The cause with which a link closes whose peer fell silent before it was open."""
 
+_RENEWAL_RETRIES: Final = 16
 _DIALLERS_STREAM: Final = 2
 _LISTENERS_STREAM: Final = 3
 
@@ -89,6 +90,7 @@ class Link:
         "_greeting",
         "_heard_at_s",
         "_inbox",
+        "_key_datagrams",
         "_our_stream",
         "_probed_at_s",
         "_quic",
@@ -102,6 +104,7 @@ class Link:
         "datagram_bytes",
         "is_over",
         "peer",
+        "renewals",
         "retired_ids",
         "used_at_s",
         "was_secured",
@@ -142,6 +145,9 @@ class Link:
         self._heard_at_s = self._probed_at_s = now_s
         self._window_bytes = settings.send_window_packets * cells.cell_bytes
         self._backlog_bytes = 0
+        self._key_datagrams = 0
+        self.renewals = 0
+        """How often we have asked for new keys."""
         dialled = isinstance(greeting, Dialling)
         self._our_stream = _DIALLERS_STREAM if dialled else _LISTENERS_STREAM
         self._their_stream = _LISTENERS_STREAM if dialled else _DIALLERS_STREAM
@@ -231,6 +237,9 @@ class Link:
         self._call(lambda: produced.extend(self._quic.datagrams_to_send(now_s)), now_s)
         if self._state is _State.OPEN:
             self._backlog_bytes = self._quic.get_send_buffer_size(self._our_stream)
+            self._key_datagrams += len(produced)
+            if self._key_datagrams >= self._settings.key_datagrams:
+                self._renew_keys()
         return [datagram for datagram, _ in produced]
 
     # -- time ---------------------------------------------------------------------------------------------------
@@ -336,6 +345,16 @@ class Link:
             return False
         self._backlog_bytes += len(data)
         return True
+
+    def _renew_keys(self) -> None:
+        # AES-GCM keeps its promises for 2^23 datagrams a key, and a link stays up for longer than that.
+        try:
+            self._quic.request_key_update()
+        except Exception:  # noqa: BLE001 -- the last renewal, or the peer's, is not acknowledged yet: again in a while
+            self._key_datagrams -= self._settings.key_datagrams // _RENEWAL_RETRIES
+        else:
+            self._key_datagrams = 0
+            self.renewals += 1
 
     def _write_control(self) -> None:
         control = self._control

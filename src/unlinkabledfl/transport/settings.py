@@ -29,6 +29,8 @@ class EndpointSettings:
     """How many control messages wait for one link."""
     receive_window_bytes: int = 1_048_576
     """How much a peer may have under way to us on one link."""
+    key_datagrams: int = 1_048_576
+    """After so many datagrams a link asks for new keys."""
     links_max: int = 512
     """How many links a node has at once, at most."""
     dialled_max: int = 256

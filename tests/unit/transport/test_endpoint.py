@@ -293,6 +293,28 @@ def test_datagrams_that_are_lost_are_sent_again() -> None:
     run(main())
 
 
+def test_a_link_renews_its_keys_again_and_again_and_loses_nothing() -> None:
+    async def main() -> None:
+        one, other = await pair(linked=False, key_datagrams=64)
+        chances = random.Random(6)
+        relay = Relay(other, passes=lambda _: chances.random() > 0.02)
+        one.knows(other, relay.address)
+        one.endpoint.dial(other.id)
+        await until(lambda: bool(one.heard and other.heard))
+        for number in range(300):
+            for place, peer in ((one, other), (other, one)):
+                assert place.endpoint.send_packet(peer.id, packet(number))
+            await quiet(0.1)
+        await quiet()
+
+        assert [number for _, number in one.packets] == [packet(number) for number in range(300)]
+        assert [number for _, number in other.packets] == [packet(number) for number in range(300)]
+        assert (one.heard, other.heard) == ([("up", 2)], [("up", 1)])
+        assert one.endpoint.gauges()["links_renewals"] + other.endpoint.gauges()["links_renewals"] > 10.0
+
+    run(main())
+
+
 @pytest.mark.parametrize(("path_bytes", "largest"), [(70_000, 9_000), (1_500, 1_300), (1_250, 1_200)])
 def test_datagrams_are_as_large_as_the_path_carries(path_bytes: int, largest: int) -> None:
     async def main() -> None:
