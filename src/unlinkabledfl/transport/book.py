@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from unlinkabledfl.errors import ConfigError
+from unlinkabledfl.errors import ConfigError, DescriptorError
 from unlinkabledfl.mixnet.descriptor import FINGERPRINT_BYTES, Descriptor
 from unlinkabledfl.sphinx import NodeId
 
@@ -48,10 +48,11 @@ class PeerBook(Protocol):
 
 
 class Contacts:
-    """A book over the operator's contacts, live, and the descriptors that peers spread; it admits no strangers.
+    """A book over the operator's contacts, live, and the descriptors that peers spread.
 
     `described` returns a peer's descriptor: `PeerView.descriptor`. The operator's word on a certificate overrules a
-    descriptor; the addresses of both are tried, the operator's first.
+    descriptor; the addresses of both are tried, the operator's first. `welcomes` says of a stranger, by the descriptor
+    that it introduced itself with and `parse` accepted, whether it may be linked; without both, nobody else may.
     """
 
     def __init__(
@@ -59,9 +60,13 @@ class Contacts:
         contacts: Mapping[NodeId, Contact],
         *,
         described: Callable[[NodeId], Descriptor | None] = lambda _: None,
+        parse: Callable[[bytes], Descriptor] | None = None,
+        welcomes: Callable[[Descriptor], bool] = lambda _: False,
     ) -> None:
         self._contacts = contacts
         self._described = described
+        self._parse = parse
+        self._welcomes = welcomes
 
     def contact(self, peer: NodeId) -> Contact | None:
         given, descriptor = self._contacts.get(peer), self._described(peer)
@@ -73,5 +78,12 @@ class Contacts:
         return Contact(fingerprint=given.fingerprint, addresses=given.addresses + others) if others else given
 
     def admit(self, peer: NodeId, *, fingerprint: bytes, introduction: bytes) -> bool:
-        """Refuse: who is in neither list is nobody's invited guest."""
-        return False
+        if self._parse is None:
+            return False
+        try:
+            descriptor = self._parse(introduction)
+        except DescriptorError:
+            return False
+        # The descriptor is signed by the node that it is of: it says which certificate is that node's.
+        is_theirs = (descriptor.node_id, descriptor.fingerprint) == (peer, fingerprint)
+        return is_theirs and self._welcomes(descriptor)

@@ -11,6 +11,7 @@ left when their link broke as `lost_on_link`. Those under way at that moment nob
 
 import asyncio
 from collections import deque
+from collections.abc import Callable
 from functools import partial
 from typing import Final, assert_never
 
@@ -47,7 +48,10 @@ class _Peer:
 
 
 class Endpoint:
-    """A node's place in the network. The constructor opens nothing; `open` binds the socket, `close` gives it back."""
+    """A node's place in the network. The constructor opens nothing; `open` binds the socket, `close` gives it back.
+
+    `introduction` returns our descriptor, for listeners who do not know us yet; or nothing.
+    """
 
     def __init__(
         self,
@@ -57,7 +61,7 @@ class Endpoint:
         book: PeerBook,
         settings: EndpointSettings,
         entropy: Entropy,
-        introduction: bytes = b"",
+        introduction: Callable[[], bytes] = bytes,
         resolve: Resolver = resolve_by_system,
     ) -> None:
         self.counters = Counters()
@@ -183,6 +187,7 @@ class Endpoint:
             "links_up": float(len(up)),
             "links_dialling": float(sum(entry.pairing.is_dialling for entry in self._peers.values())),
             "links_unproved": float(self._switchboard.unproved),
+            "links_connection_ids": float(self._switchboard.connection_ids),
             "links_waiting_packets": float(sum(len(entry.waiting) for entry in self._peers.values())),
             "links_backlog_bytes": float(sum(link.backlog_bytes for link in up)),
             "links_renewals": float(sum(link.renewals for link in up)),

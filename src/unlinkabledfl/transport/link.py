@@ -105,7 +105,6 @@ class Link:
         "is_over",
         "peer",
         "renewals",
-        "retired_ids",
         "used_at_s",
         "was_secured",
     )
@@ -125,7 +124,6 @@ class Link:
         self.peer = peer
         """Whom we dialled, or who has proved to be there."""
         self.connection_ids = {bytes(quic.host_cid)}
-        self.retired_ids: list[bytes] = []
         self.datagram_bytes: int = quic.configuration.max_datagram_size
         self.is_over = False
         """QUIC too is done with it: no datagram belongs here any more."""
@@ -306,7 +304,7 @@ class Link:
             case quic_events.ConnectionIdIssued():
                 self.connection_ids.add(bytes(event.connection_id))
             case quic_events.ConnectionIdRetired():
-                self.retired_ids.append(bytes(event.connection_id))
+                self.connection_ids.discard(bytes(event.connection_id))
             case quic_events.ConnectionTerminated():
                 self.close(CloseCode.BYE, cause=_cause_of(event))
                 self.is_over = True

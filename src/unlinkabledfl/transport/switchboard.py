@@ -7,6 +7,7 @@ asking is bounded: in all, by IP address, and past a few only for those who rece
 
 import asyncio
 from collections import Counter
+from collections.abc import Callable
 from ipaddress import IPv4Address, ip_address
 from typing import Final, Protocol
 
@@ -57,7 +58,7 @@ class Switchboard:
         counters: Counters,
         entropy: Entropy,
         owner: LinkOwner,
-        introduction: bytes,
+        introduction: Callable[[], bytes],
     ) -> None:
         self._node_id = node_id
         self._identity = identity
@@ -117,6 +118,11 @@ class Switchboard:
         """How many accepted connections are short of their proof."""
         return len(self._unproved)
 
+    @property
+    def connection_ids(self) -> int:
+        """How many connection ids lead to a link."""
+        return len(self._table)
+
     def now_s(self) -> float:
         return 0.0 if self._loop is None else self._loop.time()
 
@@ -131,7 +137,7 @@ class Switchboard:
             listener_fingerprint=fingerprint,
             cell_bytes=self._cells.cell_bytes,
             entropy=self._entropy,
-            introduction=self._introduction,
+            introduction=self._introduction(),
             padded_bytes=datagram_bytes,
         )
         quic = self._connections.dial(address, fingerprint=fingerprint, datagram_bytes=datagram_bytes, now_s=now_s)
@@ -194,12 +200,15 @@ class Switchboard:
         self._arm(link)
 
     def _enter(self, link: Link) -> None:
+        """Bring the table up to date with the connection ids of a link; a peer may exchange them for ever."""
         known = self._links.get(link)
-        if known is None:
+        if known is None or known == link.connection_ids:
             return
         for connection_id in link.connection_ids - known:
             self._table[connection_id] = link
-        known |= link.connection_ids
+        for connection_id in known - link.connection_ids:
+            self._table.pop(connection_id, None)
+        self._links[link] = set(link.connection_ids)
 
     def _forget(self, link: Link) -> None:
         for connection_id in self._links.pop(link, ()):
@@ -231,15 +240,17 @@ class Switchboard:
         del self._timers[link]
         due_s = link.next_timer_s()
         now_s = self.now_s()
-        if due_s is not None and due_s <= now_s:
-            self.hold()
+        if due_s is None or due_s > now_s:
+            self._arm(link)
+            return
+        self.hold()
+        try:
             link.handle_timer(now_s=now_s)
             self.touch(link)
             self._report(link)
             self._owner.turn_ends()
+        finally:
             self.flush()
-        else:
-            self._arm(link)
 
     # -- arrivals -----------------------------------------------------------------------------------------------
 
@@ -254,16 +265,18 @@ class Switchboard:
         udp = self._socket
         if udp is None:
             return
-        self.hold()
         now_s = self.now_s()
         moved: dict[Link, None] = {}
-        for arrival in udp.receive(_READS_MAX):
-            self._take(arrival, now_s, moved)
-        for link in moved:
-            self.touch(link)
-            self._report(link)
-        self._owner.turn_ends()
-        self.flush()
+        self.hold()
+        try:
+            for arrival in udp.receive(_READS_MAX):
+                self._take(arrival, now_s, moved)
+            for link in moved:
+                self.touch(link)
+                self._report(link)
+            self._owner.turn_ends()
+        finally:
+            self.flush()
 
     def _take(self, arrival: Arrival, now_s: float, moved: dict[Link, None]) -> None:
         data, segment_bytes, sender = arrival
@@ -292,8 +305,7 @@ class Switchboard:
             return
         link.receive(data, segment_bytes, now_s=now_s)
         moved[link] = None
-        if link.connection_ids != self._links.get(link):
-            self._enter(link)  # the next datagram of this turn may carry one that is new
+        self._enter(link)  # the next datagram of this turn may carry an id that is new
 
     # -- new connections ----------------------------------------------------------------------------------------
 

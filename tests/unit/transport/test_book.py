@@ -4,7 +4,7 @@ import pytest
 
 from tests.unit.transport.virtual import node_id
 from unlinkabledfl.errors import ConfigError
-from unlinkabledfl.mixnet.descriptor import Descriptor, sign
+from unlinkabledfl.mixnet.descriptor import Descriptor, parse, sign
 from unlinkabledfl.transport.book import Contact, Contacts
 
 OURS, THEIRS = bytes([1]) * 32, bytes([2]) * 32
@@ -52,7 +52,29 @@ def test_contacts_that_are_added_later_count() -> None:
 
 
 def test_strangers_are_refused() -> None:
-    assert not book().admit(node_id(2), fingerprint=OURS, introduction=b"let me in")
+    stranger = descriptor()
+
+    assert not book().admit(stranger.node_id, fingerprint=THEIRS, introduction=stranger.data)
+
+
+def test_a_stranger_is_welcome_by_its_own_descriptor_of_its_own_certificate_if_the_policy_says_so() -> None:
+    stranger = descriptor("peer.example:4433")
+
+    def read(data: bytes) -> Descriptor:
+        return parse(data, now_s=0.0, allow_loopback=False, accepts_key=lambda _: True)
+
+    def admits(*, by: bool = True, fingerprint: bytes = THEIRS, introduction: bytes = stranger.data) -> bool:
+        contacts = Contacts({}, parse=read, welcomes=lambda found: by and found == stranger)
+        return contacts.admit(stranger.node_id, fingerprint=fingerprint, introduction=introduction)
+
+    assert admits()
+    assert not admits(by=False)
+    assert not admits(fingerprint=OURS)
+    assert not admits(introduction=b"let me in")
+    assert not admits(introduction=stranger.data[:-1] + b"x")
+    assert not Contacts({}, parse=read, welcomes=lambda _: True).admit(
+        node_id(2), fingerprint=THEIRS, introduction=stranger.data
+    )
 
 
 def test_a_fingerprint_of_the_wrong_length_is_the_operators_mistake() -> None:

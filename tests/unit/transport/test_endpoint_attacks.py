@@ -294,6 +294,24 @@ def test_one_source_gets_so_many_handshakes_at_once() -> None:
     run(main())
 
 
+def test_a_peer_that_exchanges_connection_ids_for_ever_does_not_fill_the_table() -> None:
+    async def main() -> None:
+        target, intruder = await facing_an_intruder()
+        intruder.send(intruder.proof(node_id(1)))
+        await until(lambda: target.heard == [("up", 1)])
+        sizes = []
+        for _ in range(60):
+            intruder.quic.change_connection_id()
+            intruder.send(FORMAT.packet(packet(1)))
+            await quiet(0.5)
+            sizes.append(target.endpoint.gauges()["links_connection_ids"])
+
+        assert len(target.packets) == 60
+        assert max(sizes) < 16.0
+
+    run(main())
+
+
 def test_garbage_datagrams_cost_a_counter_each() -> None:
     async def main() -> None:
         target = await Place(2).open()

@@ -148,7 +148,7 @@ class Place:
             book=self.book,
             settings=EndpointSettings(**self._settings),
             entropy=entropy(self.number),
-            introduction=self._introduction,
+            introduction=lambda: self._introduction,
             resolve=lambda name: ["127.0.0.1"] if name == "here.example" else [],
         )
 
