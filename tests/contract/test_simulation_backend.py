@@ -4,8 +4,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
+import torch
 
 from tests.contract.worlds import Impatient, Run, scenario_of, take_up_in
+from unlinkabledfl.errors import ConfigError
 from unlinkabledfl.experiment.backends.simulation import SimulationBackend
 from unlinkabledfl.experiment.conduct import conduct, create_run
 from unlinkabledfl.experiment.records import EventKind, RunDirectory
@@ -117,3 +119,16 @@ def test_a_run_is_taken_up_without_those_who_have_left_and_with_those_who_are_st
 
     assert run.reporters() == {1: [0, 1, 2, 4], 2: [1, 2, 4], 3: [1, 2, 3, 4]}
     assert run.told(EventKind.JOIN) == [3]
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU here, and it would be used")
+def test_a_gpu_that_is_not_there_is_said_before_anything_runs(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="PyTorch sees no GPU"):
+        run(tmp_path / "run", "learning.device=cuda", processes=2)
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU here")
+def test_without_a_gpu_auto_is_the_cpu(tmp_path: Path) -> None:
+    here, chosen = (run(tmp_path / device, "run.rounds=1", f"learning.device={device}") for device in ("cpu", "auto"))
+
+    assert rows(here) == rows(chosen)

@@ -17,7 +17,15 @@ from typing import Any
 from unlinkabledfl.errors import UnlinkableError
 from unlinkabledfl.experiment.backends.protocol import Backend, Job
 from unlinkabledfl.experiment.planning import plan_experiment
-from unlinkabledfl.experiment.records import Fanout, Recorder, RunDescription, RunDirectory, RunRecorder, Status
+from unlinkabledfl.experiment.records import (
+    EventKind,
+    Fanout,
+    Recorder,
+    RunDescription,
+    RunDirectory,
+    RunRecorder,
+    Status,
+)
 from unlinkabledfl.experiment.scenario import Scenario, parse_scenario, to_toml
 from unlinkabledfl.experiment.scenario.learning import BUILT_IN_LEARNER
 from unlinkabledfl.learning import datasets
@@ -60,6 +68,9 @@ def conduct(
     records = RunRecorder(directory)
     recorder = Fanout([records, *watchers])
     job = Job(scenario=scenario, directory=directory, recorder=recorder, checkpoints=checkpoints)
+    if scenario.monitoring.trace:
+        text = "monitoring.trace: runs do not record the links yet; no observed.parquet is written"
+        recorder.event(time_s=0.0, node=None, kind=EventKind.NOTE, text=text)
     try:
         backend.run(job)
     except KeyboardInterrupt:

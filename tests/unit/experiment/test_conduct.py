@@ -9,7 +9,7 @@ import pytest
 from unlinkabledfl.errors import ConfigError, RunError
 from unlinkabledfl.experiment.backends.protocol import Job
 from unlinkabledfl.experiment.conduct import conduct, create_run, resume_run
-from unlinkabledfl.experiment.records import Checkpoint, RunDirectory, RunRecorder, Status
+from unlinkabledfl.experiment.records import Checkpoint, EventKind, Problems, RunDirectory, RunRecorder, Status
 from unlinkabledfl.experiment.scenario import Scenario, preset
 
 SCENARIO = preset("demo", ["topology.nodes=4", "topology.degree=2", "run.backend=simulation", "run.name=toy"])
@@ -147,3 +147,13 @@ def test_all_go_on_in_the_first_round_that_a_node_has_not_done(
     done: dict[int, int], overrides: list[str], first_round: int, tmp_path: Path
 ) -> None:
     assert job_of(tmp_path, done, *overrides).first_round == first_round
+
+
+def test_what_a_scenario_asks_for_in_vain_is_said(tmp_path: Path) -> None:
+    scenario = preset("demo", ["topology.nodes=4", "topology.degree=2", "monitoring.trace=true"])
+
+    conduct(scenario, directory=create_run(scenario, tmp_path / "run"), backend=Toy())
+
+    (event,) = RunDirectory.open(tmp_path / "run").events(Problems())
+    assert (event.kind, event.node) == (EventKind.NOTE, None)
+    assert "monitoring.trace" in event.text

@@ -13,6 +13,7 @@ Invariant: whichever way a run ends, the pool is gone and the last models are in
 
 import time
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Final, assert_never
 
 from unlinkabledfl.experiment.assembly import VirtualNodes
@@ -33,6 +34,8 @@ from unlinkabledfl.sphinx import Entropy
 __all__ = ["SimulationBackend"]
 
 _STEP_S: Final = 1.0
+_GPUS: Final = (Path("/dev/nvidiactl"), Path("/dev/kfd"))
+"""What drivers of GPUs put there: NVIDIA's and AMD's."""
 _SAVE_EVERY_S: Final = 60.0
 
 
@@ -72,8 +75,9 @@ class SimulationBackend:
 
     def _pool(self, plan: ExperimentPlan, job: Job) -> LearnerPool:
         settings = plan.every_node_learners
-        # A GPU is used best by one process; `auto` cannot be known here without loading PyTorch, so it counts as one.
-        if self._inline or job.scenario.learning.device != "cpu":
+        device = job.scenario.learning.device
+        # A GPU is used best by one process. Asking PyTorch for one would load it here, where nothing else needs it.
+        if self._inline or device == "cuda" or (device == "auto" and any(path.exists() for path in _GPUS)):
             return InlinePool(EVERY_NODE, settings)
 
         def restarted(text: str) -> None:
