@@ -1,6 +1,7 @@
 """The real world as a backend: a plan of the scenario, and a launcher that runs it on this host."""
 
 import asyncio
+from collections.abc import Mapping
 from typing import Final
 
 from unlinkabledfl.experiment.backends.process.launcher import Launcher, NodeLaunch, Program
@@ -23,13 +24,21 @@ _STOP_S_PER_NODE: Final = 0.05
 class ProcessBackend:
     """Real nodes, a mix process and a learner process each, over loopback or the address that the scenario names."""
 
+    def __init__(self) -> None:
+        self._launcher: Launcher | None = None
+
+    @property
+    def processes(self) -> Mapping[int, tuple[int | None, int | None]]:
+        """The mix process and the learner of each node, while they live."""
+        return {} if self._launcher is None else self._launcher.processes
+
     def run(self, job: Job) -> None:
         """Run all rounds, and return when the last process has ended."""
         scenario = job.scenario
         plan = plan_experiment(scenario, hosting=local_hosting(scenario))
         for node in plan.attackers:
             job.recorder.event(time_s=0.0, node=node, kind=EventKind.ATTACK, text=scenario.attack.kind)
-        launcher = Launcher(
+        self._launcher = Launcher(
             node_launches(plan, job),
             recorder=job.recorder,
             settings=SupervisorSettings(
@@ -40,7 +49,7 @@ class ProcessBackend:
             turns=scenario.process.workers or len(scenario.process.cores or available_cores()),
             program=Program(prepare_learners=_shared_by_learners(plan)),
         )
-        asyncio.run(launcher.run())
+        asyncio.run(self._launcher.run())
 
 
 def _shared_by_learners(plan: ExperimentPlan) -> dict[str, object]:
