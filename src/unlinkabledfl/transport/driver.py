@@ -19,78 +19,19 @@ import asyncio
 import time
 from collections.abc import Callable, Coroutine, Sequence
 from datetime import UTC, datetime
-from typing import Final, Protocol, TypeAlias, runtime_checkable
+from typing import Final
 
 from unlinkabledfl.errors import LearnerError, LocalProtocolError
-from unlinkabledfl.mixnet.events import MixEvent, SendControl, SendPacket
-from unlinkabledfl.mixnet.packets import Opaque
-from unlinkabledfl.node.events import Ending, Finished, ModelReady, NodeEvent, TrainRequested
-from unlinkabledfl.node.learner import Metrics, State
+from unlinkabledfl.mixnet.events import SendControl, SendPacket
+from unlinkabledfl.node.events import Ending, Finished, ModelReady, TrainRequested
+from unlinkabledfl.node.learner import State
 from unlinkabledfl.sphinx import NodeId
+from unlinkabledfl.transport.driven import AsyncLearner, DrivenEvent, DrivenNode, LearningNode, TakesBatches
 from unlinkabledfl.transport.endpoint import Endpoint
 
-__all__ = ["AsyncLearner", "DrivenNode", "LearningNode", "NodeClock", "NodeDriver", "TakesBatches"]
-
-DrivenEvent: TypeAlias = NodeEvent | MixEvent
-"""What a participant, or a bare mix node, tells."""
+__all__ = ["AsyncLearner", "DrivenEvent", "DrivenNode", "LearningNode", "NodeClock", "NodeDriver", "TakesBatches"]
 
 _PATIENCE_S: Final = 60.0
-
-
-class AsyncLearner(Protocol):
-    """The learner of a node, in another process. A failed call raises LearnerError, and leaves the model as it was.
-
-    Calls do not overlap. A cancelled call returns at once, whatever the process behind it still does.
-    """
-
-    async def train(self, round_number: int) -> tuple[State, Metrics]:
-        """Train as much as one round takes; return the model and what was measured on the way."""
-        ...
-
-    async def adopt(self, state: State, *, evaluate: bool) -> Metrics:
-        """Take over this model; measure it if asked to, else return nothing."""
-        ...
-
-    async def state(self) -> State:
-        """Return the model."""
-        ...
-
-
-class DrivenNode(Protocol):
-    """What a driver needs of a node: of a `Participant`, or of a bare `MixNode` where nothing is learned."""
-
-    @property
-    def node_id(self) -> NodeId: ...
-    def start(self, *, now_s: float) -> None: ...
-    def receive_packet(self, packet: Opaque, *, from_peer: NodeId, now_s: float) -> None: ...
-    def receive_control(self, data: bytes, *, from_peer: NodeId, now_s: float) -> None: ...
-    def link_up(self, peer: NodeId, *, now_s: float) -> bool: ...
-    def link_down(self, peer: NodeId, *, now_s: float) -> None: ...
-    def dial_failed(self, peer: NodeId, *, now_s: float) -> None: ...
-    def packet_unsent(self, event: SendPacket, *, now_s: float) -> None: ...
-    def control_unsent(self, event: SendControl, *, now_s: float) -> None: ...
-    def next_timer_s(self) -> float | None: ...
-    def handle_timer(self, *, now_s: float) -> None: ...
-    def next_event(self) -> DrivenEvent | None: ...
-
-
-@runtime_checkable
-class LearningNode(Protocol):
-    """What more it needs of one that learns."""
-
-    def begin(self, *, now_s: float) -> None: ...
-    def training_finished(self, *, round_number: int, state: State, metrics: Metrics, now_s: float) -> None: ...
-    def training_failed(self, *, round_number: int, reason: str, now_s: float) -> None: ...
-    def evaluation_finished(self, *, round_number: int, metrics: Metrics, now_s: float) -> None: ...
-
-
-@runtime_checkable
-class TakesBatches(Protocol):
-    """A node that rather gets the packets of one wake-up together."""
-
-    def receive_packets(self, packets: Sequence[tuple[NodeId, Opaque]], *, now_s: float) -> None:
-        """Take packets off links, in this order; each with the peer that handed it over."""
-        ...
 
 
 class NodeClock:
@@ -226,15 +167,14 @@ class NodeDriver:
             self._missing.discard(peer)
             if not self._missing:
                 self._become_ready()
-        if taken and self._on_link is not None:
-            self._on_link(peer, True)
+        if taken:
+            self._tell_link(peer, up=True)
         return taken
 
     def link_down(self, peer: NodeId) -> None:
         """There is none any more."""
         self._step(lambda now_s: self._node.link_down(peer, now_s=now_s))
-        if self._on_link is not None:
-            self._on_link(peer, False)
+        self._tell_link(peer, up=False)
 
     def dial_failed(self, peer: NodeId) -> None:
         """The peer does not answer."""
@@ -254,6 +194,13 @@ class NodeDriver:
             return
         for peer, packet in packets:
             self._node.receive_packet(packet, from_peer=peer, now_s=now_s)
+
+    def _tell_link(self, peer: NodeId, *, up: bool) -> None:
+        try:
+            if self._on_link is not None:
+                self._on_link(peer, up)
+        except Exception as error:  # noqa: BLE001 -- raised again by `run`
+            self._fail(error)
 
     # -- steps ------------------------------------------------------------------------------------------------------
 
@@ -278,7 +225,7 @@ class NodeDriver:
             node, send_packet = self._node, self._endpoint.send_packet
             while (event := node.next_event()) is not None:
                 if type(event) is SendPacket:
-                    packet: Opaque = event.packet  # bytes, in the real world
+                    packet: bytes = event.packet  # type: ignore[assignment]  # opaque to the mix, bytes here
                     if not send_packet(event.to, packet):
                         node.packet_unsent(event, now_s=now_s)
                 elif type(event) is SendControl:
@@ -375,8 +322,11 @@ class NodeDriver:
         if self.ready.is_set():
             return
         self.ready.set()
-        if self._on_ready is not None:
-            self._on_ready()
+        try:
+            if self._on_ready is not None:
+                self._on_ready()
+        except Exception as error:  # noqa: BLE001 -- raised again by `run`
+            self._fail(error)
         if self._begin_when_ready:
             self.begin()
 

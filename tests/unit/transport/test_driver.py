@@ -350,6 +350,22 @@ def test_what_the_node_raises_comes_out_of_run_after_the_links_are_closed(where:
     run(main())
 
 
+@pytest.mark.parametrize("callback", ["on_ready", "on_link"])
+def test_what_a_callback_raises_comes_out_of_run(callback: str) -> None:
+    async def main() -> None:
+        def broken(*_: Any) -> None:
+            raise ZeroDivisionError("a bug")
+
+        callbacks: dict[str, Any] = {callback: broken}
+        driven = Driven(wanted=[2], **callbacks)
+        await driven.knows(await Place(2).open())
+
+        with pytest.raises(ZeroDivisionError, match="a bug"):
+            await driven.driver.run()
+
+    run(main())
+
+
 def test_what_the_learner_raises_beyond_its_own_error_comes_out_of_run() -> None:
     async def main() -> None:
         driven = Driven(learner=Pupil(error=ZeroDivisionError("a bug")))
