@@ -3,7 +3,6 @@
 The oracle of a run. Nothing of it is on any wire, and no node can read it.
 """
 
-from collections import Counter
 from dataclasses import dataclass, field
 
 from unlinkabledfl.mixnet.items import MessageId
@@ -83,11 +82,10 @@ class Result:
 class Records:
     """Collects what becomes of messages while a world runs."""
 
-    __slots__ = ("_by_id", "counters", "misdelivered", "queues", "refused", "unsent")
+    __slots__ = ("_by_id", "misdelivered", "queues", "refused", "unsent")
 
     def __init__(self) -> None:
         self._by_id: dict[MessageId, MessageRecord] = {}
-        self.counters: Counter[str] = Counter()
         self.queues: dict[str, QueueMaximum] = {}
         self.refused = 0
         self.unsent = 0

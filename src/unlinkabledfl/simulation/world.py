@@ -13,7 +13,7 @@ everything that happens comes off one heap, and nothing depends on the order of 
 """
 
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias, assert_never
 
@@ -38,7 +38,7 @@ from unlinkabledfl.node.events import (
     RoundFinished,
     TrainRequested,
 )
-from unlinkabledfl.simulation.entropy import chances, node_entropy
+from unlinkabledfl.simulation.entropy import chances
 from unlinkabledfl.simulation.faults import Crash, Fault, Partition, Restart, check_faults
 from unlinkabledfl.simulation.heap import EventHeap, check_instant
 from unlinkabledfl.simulation.host import NO_TIMER, Host, NodeFactory, Sender
@@ -55,10 +55,10 @@ from unlinkabledfl.simulation.network import (
     Network,
     Notice,
 )
+from unlinkabledfl.simulation.population import Population
 from unlinkabledfl.simulation.records import MessageRecord, Records, Result
 from unlinkabledfl.sphinx import NodeId
 
-_NEVER = -1  # the life of a node that has not had one
 _IDLE_TIMERS_MAX = 1000
 _RETRY_S = 1.0
 
@@ -103,17 +103,13 @@ class World:
     __slots__ = (
         "_cpu_s",
         "_events",
-        "_factory",
         "_heap",
-        "_hosts",
         "_lessons",
         "_network",
-        "_node_ids",
         "_packet_hops",
+        "_population",
         "_probe",
         "_records",
-        "_seed",
-        "_topology",
         "_traced",
         "_tracer",
         "now_s",
@@ -138,10 +134,6 @@ class World:
             )
         check_faults(faults, nodes=len(node_ids))
         self.now_s = 0.0
-        self._node_ids = tuple(node_ids)
-        self._factory = factory
-        self._topology = topology
-        self._seed = seed
         self._tracer = Tracer(log=watch.log, observer=watch.observer, packet_bytes=packet_bytes)
         self._traced = self._tracer.on_wires
         self._probe = watch.probe
@@ -158,34 +150,37 @@ class World:
         self._events = 0
         self._packet_hops = 0
         self._lessons = None if training is None else Lessons(self._heap, training)
-        absent = () if training is None else training.absent
-        self._hosts = [
-            self._empty_place(index) if index in absent else self._make_host(index, serial=0)
-            for index in range(len(node_ids))
-        ]
+        self._population = Population(
+            node_ids=node_ids,
+            factory=factory,
+            topology=topology,
+            network=self._network,
+            tracer=self._tracer,
+            seed=seed,
+            absent=() if training is None else training.absent,
+        )
         self._begin(faults)
 
     def node(self, index: int) -> Opaque:
         """Return the node that runs at this index now."""
-        return self._hosts[index].node
+        return self._population.hosts[index].node
 
     def is_running(self, index: int) -> bool:
         """Return whether a node runs at this index."""
-        return self._hosts[index].alive
+        return self._population.hosts[index].alive
 
     def enter(self, index: int) -> None:
         """Bring in, at this instant, a node that was absent; it dials its neighbours and begins its first round."""
-        if self._hosts[index].serial != _NEVER:
+        if not self._population.is_empty(index):
             raise LocalProtocolError(f"node {index} is no newcomer")
         self._heap.push(self.now_s, None, None, Restart(node=index, at_s=self.now_s))
 
     def send(self, source: int, destination: int, data: bytes, *, at_s: float) -> None:
         """Have the application at `source` send a message at that time; while its queue is full it tries again."""
         check_instant(at_s, not_before_s=self.now_s)
-        if not (0 <= source < len(self._hosts) and 0 <= destination < len(self._hosts)):
-            raise LocalProtocolError(
-                f"no message from {source} to {destination}: nodes are 0 to {len(self._hosts) - 1}"
-            )
+        nodes = len(self._population.hosts)
+        if not (0 <= source < nodes and 0 <= destination < nodes):
+            raise LocalProtocolError(f"no message from {source} to {destination}: nodes are 0 to {nodes - 1}")
         self._heap.push(at_s, None, None, _Post(source, destination, data))
 
     def run_for(self, duration_s: float) -> Result:
@@ -193,6 +188,11 @@ class World:
         return self.run_until(self.now_s + duration_s)
 
     def run_until(self, until_s: float) -> Result:
+        """Let time pass until this instant, with everything that happens at it, and tell what has been seen so far."""
+        self.advance(until_s)
+        return self.result()
+
+    def advance(self, until_s: float) -> None:
         """Let time pass until this instant, with everything that happens at it."""
         check_instant(until_s, not_before_s=self.now_s)
         started = time.process_time()
@@ -210,23 +210,19 @@ class World:
                 self._happen(host, payload, at_s)
         self.now_s = until_s
         self._cpu_s += time.process_time() - started
-        return self.result()
 
     def result(self) -> Result:
         """Return what has been seen so far."""
-        records = self._records
-        counters = records.counters.copy()
-        for host in self._hosts:
-            counters.update(_counters_of(host))
+        records, hosts = self._records, self._population.hosts
         return Result(
             virtual_s=self.now_s,
             cpu_s=self._cpu_s,
             events=self._events,
             packet_hops=self._packet_hops,
             messages=records.messages,
-            serials=tuple(host.serial for host in self._hosts),
-            alive=tuple(host.alive for host in self._hosts),
-            counters={str(cause): count for cause, count in sorted(counters.items())},
+            serials=tuple(host.serial for host in hosts),
+            alive=tuple(host.alive for host in hosts),
+            counters={str(cause): count for cause, count in sorted(self._population.counters().items())},
             lost=dict(sorted(self._network.lost.items())),
             duplicated=self._network.duplicated,
             refused=records.refused,
@@ -335,15 +331,17 @@ class World:
                     host.node.begin(now_s=at_s)
                     self._settle(host, at_s)
             case _Leave():
-                self._leave(host, at_s)
+                if host.alive:
+                    self._population.leave(host, now_s=at_s)
             case Crash():
-                self._crash(self._hosts[payload.node], at_s)
+                self._population.crash(self._population.hosts[payload.node], now_s=at_s)
             case Restart():
                 self._restart(payload.node, at_s)
             case Partition():
-                self._cut(payload, at_s)
+                self._population.cut(payload, now_s=at_s)
+                self._heap.push(payload.until_s, None, None, _Heal())
             case _Heal():
-                self._heal(at_s)
+                self._population.heal(now_s=at_s)
             case _:
                 raise LocalProtocolError(f"{payload!r} cannot happen")
 
@@ -386,7 +384,8 @@ class World:
         self._settle(host, at_s)
 
     def _post(self, post: _Post, at_s: float) -> None:
-        host = self._hosts[post.source]
+        hosts = self._population.hosts
+        host = hosts[post.source]
         if not host.alive:
             self._records.unsent += 1
             return
@@ -394,7 +393,7 @@ class World:
         if not isinstance(node, Sender):
             raise LocalProtocolError("these nodes take no messages from an application")
         try:
-            message_id = node.send_message(self._node_ids[post.destination], post.data, now_s=at_s)
+            message_id = node.send_message(self._population.node_ids[post.destination], post.data, now_s=at_s)
         except (QueueFullError, NoRouteError):
             self._records.refused += 1
             self._heap.push(at_s + _RETRY_S, None, None, post)
@@ -403,93 +402,33 @@ class World:
             source=post.source,
             source_serial=host.serial,
             destination=post.destination,
-            destination_serial=self._hosts[post.destination].serial,
+            destination_serial=hosts[post.destination].serial,
             sent_at_s=at_s,
         )
         self._records.sent(message_id, record)
         self._tracer.note(at_s, "message_sent", post.source, message_id)
         self._settle(host, at_s)
 
-    # ----------------------------------------------------------------------------------------------------- faults
-
-    def _crash(self, host: Host, at_s: float) -> None:
-        self._tracer.note(at_s, "crash", host.index)
-        self._records.counters.update(_counters_of(host))
-        host.alive = False
-        self._network.break_links(host, now_s=at_s)
-        host.links.clear()
-        host.node = None
-
-    def _leave(self, host: Host, at_s: float) -> None:
-        """Close all links, so that every peer knows at once, and stop."""
-        if not host.alive:
-            return
-        self._tracer.note(at_s, "leave", host.index)
-        for peer in [peer for peer, link in host.links.items() if link.waiting is None]:
-            self._network.close(host, peer, now_s=at_s)
-        self._crash(host, at_s)
+    # ------------------------------------------------------------------------------------------------ who is there
 
     def _restart(self, index: int, at_s: float) -> None:
-        self._tracer.note(at_s, "restart", index)
-        old = self._hosts[index]
-        host = self._make_host(index, serial=old.serial + 1)
-        host.group = old.group
-        self._hosts[index] = host
-        host.node.start(now_s=at_s)
-        self._network.restore(host, now_s=at_s)
+        host = self._population.restart(index, now_s=at_s)
         self._settle(host, at_s)
         if self._lessons is not None:
             self._heap.push(at_s, host, None, Begin())
 
-    def _cut(self, partition: Partition, at_s: float) -> None:
-        for number, group in enumerate(partition.groups, start=1):
-            for index in group:
-                self._hosts[index].group = number
-                self._tracer.note(at_s, "cut", index)
-        for host in self._hosts:
-            if host.alive:
-                self._network.break_links(host, now_s=at_s)
-        self._heap.push(partition.until_s, None, None, _Heal())
-
-    def _heal(self, at_s: float) -> None:
-        for host in self._hosts:
-            host.group = 0
-            if host.alive:
-                self._tracer.note(at_s, "heal", host.index)
-                self._network.restore(host, now_s=at_s)
-
-    # ----------------------------------------------------------------------------------------------------- set-up
-
-    def _make_host(self, index: int, *, serial: int) -> Host:
-        entropy = node_entropy(self._seed, index=index, serial=serial)
-        node = self._factory(index=index, serial=serial, entropy=entropy)
-        host = Host(index=index, node_id=self._node_ids[index], serial=serial, node=node)
-        host.bootstrap = tuple(self._node_ids[other] for other in self._topology.neighbours(index))
-        self._network.add(host)
-        return host
-
-    def _empty_place(self, index: int) -> Host:
-        """The place of a node that enters later: like a crashed one, and the network does not know it."""
-        host = Host(index=index, node_id=self._node_ids[index], serial=_NEVER, node=None)
-        host.alive = False
-        return host
-
     def _begin(self, faults: Sequence[Fault]) -> None:
         for fault in faults:
             self._heap.push(fault.at_s, None, None, fault)
-        present = [host for host in self._hosts if host.alive]
-        for host in present:
-            for other in self._topology.neighbours(host.index):
-                if host.index < other and self._hosts[other].alive:
-                    self._network.join(host, self._hosts[other])
-        for host in present:
+        self._population.link_all()
+        for host in self._population.living():
             host.node.start(now_s=0.0)
             for peer in host.bootstrap:
                 if peer in host.links:
                     self._heap.push(0.0, host, None, LinkUp(peer))
             self._settle(host, 0.0)
         if self._lessons is not None:
-            for host in present:
+            for host in self._population.living():
                 self._heap.push(0.0, host, None, Begin())
 
     def _check_progress(self, host: Host, at_s: float) -> None:
@@ -502,10 +441,3 @@ class World:
             self._tracer.left(at_s, "control", source.index, target.index, payload.data)
         else:
             self._tracer.left(at_s, "packet", source.index, target.index, payload)
-
-
-def _counters_of(host: Host) -> Mapping[str, int]:
-    if not host.alive:
-        return {}
-    counters: Mapping[str, int] = getattr(getattr(host.node, "mix", host.node), "counters", {})
-    return counters

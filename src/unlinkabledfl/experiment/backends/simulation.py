@@ -143,7 +143,7 @@ class _Run:
         steps = 0
         while not self._is_over():
             steps += 1
-            self.world.run_until(steps * step_s)
+            self.world.advance(steps * step_s)
             self._tell_faults()
             self._record_evaluations()
             if interval_s:
