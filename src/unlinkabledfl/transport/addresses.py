@@ -17,7 +17,7 @@ from unlinkabledfl.transport.udp import Address
 __all__ = ["Resolver", "places", "resolve_by_system"]
 
 Resolver: TypeAlias = Callable[[str], list[str]]
-"""Turns a name into IP addresses as text. It may block: it is called in a thread."""
+"""Turns a name into IP addresses as text; none if there are none. It may block: it is called in a thread."""
 
 _RESOLVED_MAX: Final = 4
 

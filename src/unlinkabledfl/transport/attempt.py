@@ -12,6 +12,8 @@ one. It is tried again with smaller ones.
 import asyncio
 from collections import deque
 from collections.abc import Callable
+from contextlib import suppress
+from threading import Thread
 from typing import Final, Protocol
 
 from unlinkabledfl.transport.addresses import Resolver, places
@@ -109,17 +111,20 @@ class Attempt:
             resolve=self._resolve,
         )
         if callable(found):
-            future = asyncio.get_running_loop().run_in_executor(None, found)
-            future.add_done_callback(self._looked_up)
+            # Not the loop's pool of threads: closing the loop would wait for a name server that does not answer.
+            Thread(target=_answer, args=(asyncio.get_running_loop(), found, self._found), daemon=True).start()
         else:
             self._found(found)
-
-    def _looked_up(self, future: asyncio.Future[list[Address]]) -> None:
-        if not future.cancelled() and future.exception() is None:
-            self._found(future.result())
-        else:
-            self._next()
 
     def _found(self, addresses: list[Address]) -> None:
         self._places.extend((address, self._settings.datagram_bytes) for address in addresses)
         self._next()
+
+
+def _answer(
+    loop: asyncio.AbstractEventLoop, find: Callable[[], list[Address]], tell: Callable[[list[Address]], None]
+) -> None:
+    """Look a name up, in a thread."""
+    addresses = find()
+    with suppress(RuntimeError):  # the loop is closed: nobody waits for it any more
+        loop.call_soon_threadsafe(tell, addresses)

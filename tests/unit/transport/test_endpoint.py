@@ -1,6 +1,7 @@
 """Links between nodes on real sockets: they come up, carry everything, and break and come back as told."""
 
 import random
+import threading
 
 import pytest
 
@@ -16,6 +17,7 @@ from tests.unit.transport.virtual import (
     until,
 )
 from unlinkabledfl.errors import ConfigError, LocalProtocolError
+from unlinkabledfl.transport.book import Contact
 
 
 def test_packets_go_both_ways_over_one_link_whole_and_in_order() -> None:
@@ -446,6 +448,29 @@ def test_a_name_is_resolved_and_held_to_the_same_rule_as_an_address() -> None:
         assert (one.heard, strict.heard) == ([("up", 2)], [("failed", 2)])
 
     run(main())
+
+
+def test_a_name_server_that_does_not_answer_holds_nothing_up() -> None:
+    answer = threading.Event()
+    answered: list[str] = []
+
+    def silent(name: str) -> list[str]:
+        answer.wait(10.0)
+        answered.append(name)
+        return []
+
+    async def main() -> None:
+        place = Place(1, resolve=silent)
+        await place.open()
+        place.book.contacts[node_id(2)] = Contact(fingerprint=bytes(32), addresses=("slow.example:4433",))
+        place.endpoint.send_packet(node_id(2), packet(1))
+        await quiet(1.0)
+
+        assert place.endpoint.gauges()["links_dialling"] == 1.0
+
+    run(main())
+    assert answered == []
+    answer.set()
 
 
 def test_the_second_address_is_tried_when_the_first_is_silent() -> None:

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeVar
 
 from unlinkabledfl.sphinx import NodeId
+from unlinkabledfl.transport.addresses import Resolver
 from unlinkabledfl.transport.book import Contact
 from unlinkabledfl.transport.certificates import LinkIdentity
 from unlinkabledfl.transport.endpoint import Endpoint
@@ -123,7 +124,9 @@ class Book:
 class Place:
     """A node's endpoint, its book, and all that its sink has heard."""
 
-    def __init__(self, number: int, *, introduction: bytes = b"", **settings: Any) -> None:
+    def __init__(
+        self, number: int, *, introduction: bytes = b"", resolve: Resolver | None = None, **settings: Any
+    ) -> None:
         self.number = number
         self.id = node_id(number)
         self.identity = identity(number)
@@ -136,6 +139,7 @@ class Place:
         self.reactions: deque[Callable[[], object]] = deque()
         self.address = ("", 0)
         self._introduction = introduction
+        self._resolve = resolve or (lambda name: ["127.0.0.1"] if name == "here.example" else [])
         self._settings: dict[str, Any] = {"packet_bytes": PACKET_BYTES, "allow_loopback": True} | settings
         self.use(self.identity)
 
@@ -149,7 +153,7 @@ class Place:
             settings=EndpointSettings(**self._settings),
             entropy=entropy(self.number),
             introduction=lambda: self._introduction,
-            resolve=lambda name: ["127.0.0.1"] if name == "here.example" else [],
+            resolve=self._resolve,
         )
 
     async def open(self, *, host: str = "127.0.0.1", port: int = 0) -> "Place":
