@@ -124,6 +124,8 @@ def check_private(model: nn.Module, settings: TrainingSettings) -> None:
         raise ConfigError(key="training.stop", got="seconds", takes=takes)
     if settings.flip or settings.shift_pixels:
         raise ConfigError(key="training.flip", got="augmentation", takes="none with privacy")
+    if settings.centralize:
+        raise ConfigError(key="training.centralize", got=True, takes="false with privacy")
     for name, module in model.named_modules():
         if getattr(module, "inplace", False):
             takes = "inplace=False with privacy: Opacus reads what the layer before it gave"

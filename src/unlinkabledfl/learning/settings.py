@@ -69,7 +69,11 @@ Stop = Epochs | Steps | Seconds
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrainingSettings:
-    """A recipe. docs/decisions/0005-training-recipe.md says where the defaults come from."""
+    """A recipe. docs/decisions/0005-training-recipe.md says where the defaults come from.
+
+    `centralize` takes from the gradient of each filter or row of weights its mean (Yong et al., arXiv:2004.01461):
+    activations after a rectifier are all positive, and what they have in common would dominate every step.
+    """
 
     optimizer: OptimizerName = OptimizerName.SGD
     learning_rate: float = 0.01
@@ -84,6 +88,7 @@ class TrainingSettings:
     final_rate: float = 0.0
     warmup_rounds: float = 0.0
     label_smoothing: float = 0.0
+    centralize: bool = False
     flip: bool = False
     shift_pixels: int = 0
 

@@ -77,6 +77,8 @@ def train(
         loss = functional.cross_entropy(model(inputs), labels, label_smoothing=settings.label_smoothing)
         optimizer.zero_grad(set_to_none=True)
         loss.backward()  # type: ignore[no-untyped-call]
+        if settings.centralize:
+            _centralize(model)
         optimizer.step()
         # Added up as a tensor: asking for the number in every step would make a GPU wait.
         total += loss.detach() * len(positions)
@@ -102,6 +104,14 @@ def evaluate(model: nn.Module, images: Images) -> dict[str, float]:
             right += (outputs.argmax(dim=1) == labels).sum()
             total += functional.cross_entropy(outputs, labels, reduction="sum")
     return {"accuracy": float(right) / len(images), "loss": float(total) / len(images)}
+
+
+def _centralize(model: nn.Module) -> None:
+    """Take the mean from the gradient of each filter or row of weights; a row of one number would be left with none."""
+    for parameter in model.parameters():
+        gradient = parameter.grad
+        if gradient is not None and gradient.ndim > 1 and gradient.numel() > len(gradient):
+            gradient.sub_(gradient.mean(dim=tuple(range(1, gradient.ndim)), keepdim=True))
 
 
 def _batches(count: int, settings: TrainingSettings, generator: torch.Generator) -> Iterator[tuple[float, Tensor]]:

@@ -1,10 +1,12 @@
+from typing import Any
+
 import pytest
 from torch import nn
 
 from tests.unit.learning.samples import CLASSES, squares
 from unlinkabledfl.errors import ConfigError
 from unlinkabledfl.learning import dp
-from unlinkabledfl.learning.dp import PrivacySettings, epsilon_after
+from unlinkabledfl.learning.dp import PrivacySettings, check_private, epsilon_after
 from unlinkabledfl.learning.images import Images
 from unlinkabledfl.learning.models import build_model
 from unlinkabledfl.learning.pytorch_learner import PyTorchLearner
@@ -106,6 +108,12 @@ def test_rounds_of_unknown_length_are_refused() -> None:
             settings=TrainingSettings(stop=Seconds(1.0)),
             privacy=PrivacySettings(),
         )
+
+
+@pytest.mark.parametrize("option", [{"flip": True}, {"shift_pixels": 1}, {"centralize": True}])
+def test_what_would_break_the_accounting_is_refused_before_the_first_round(option: dict[str, Any]) -> None:
+    with pytest.raises(ConfigError, match="privacy"):
+        check_private(build_model("lenet5", (1, 28, 28), CLASSES), TrainingSettings(**option))
 
 
 @pytest.mark.parametrize("wrong", [{"noise_multiplier": 0.0}, {"clip_norm": -1.0}, {"delta": 1.0}])

@@ -105,6 +105,21 @@ def test_training_that_diverges_is_an_error_that_says_so() -> None:
         )
 
 
+def test_centralized_gradients_leave_the_mean_of_every_filter_and_row_as_it_was() -> None:
+    model = build_model("lenet5", (1, 28, 28), CLASSES, seed=1)
+    weights = [parameter for parameter in model.parameters() if parameter.ndim > 1]
+    biases = [parameter for parameter in model.parameters() if parameter.ndim == 1]
+    before = [(weight.flatten(1).mean(1).clone(), weight.detach().clone()) for weight in weights]
+    settings = TrainingSettings(learning_rate=0.01, centralize=True, stop=Steps(5))
+
+    training.train(model, Images(*squares(64, seed=2)), settings, round_number=1, generator=generator())
+
+    for weight, (mean, old) in zip(weights, before, strict=True):
+        torch.testing.assert_close(weight.flatten(1).mean(1), mean, rtol=0.0, atol=1e-6)
+        assert not torch.equal(weight, old)
+    assert all(bias.any() for bias in biases)
+
+
 def test_a_shift_moves_each_image_and_fills_with_the_mean() -> None:
     inputs = torch.zeros(200, 1, 5, 5)
     inputs[:, :, 2, 2] = 1.0
