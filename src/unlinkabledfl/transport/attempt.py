@@ -125,6 +125,9 @@ def _answer(
     loop: asyncio.AbstractEventLoop, find: Callable[[], list[Address]], tell: Callable[[list[Address]], None]
 ) -> None:
     """Look a name up, in a thread."""
-    addresses = find()
-    with suppress(RuntimeError):  # the loop is closed: nobody waits for it any more
-        loop.call_soon_threadsafe(tell, addresses)
+    addresses: list[Address] = []
+    try:
+        addresses = find()
+    finally:
+        with suppress(RuntimeError):  # the loop is closed: nobody waits for it any more
+            loop.call_soon_threadsafe(tell, addresses)

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from unlinkabledfl.errors import ConfigError, DescriptorError
-from unlinkabledfl.mixnet.descriptor import FINGERPRINT_BYTES, Descriptor
+from unlinkabledfl.mixnet.descriptor import FINGERPRINT_BYTES, Descriptor, check_address
 from unlinkabledfl.sphinx import NodeId
 
 __all__ = ["Contact", "Contacts", "PeerBook"]
@@ -29,6 +29,15 @@ class Contact:
                 got=self.fingerprint.hex(),
                 takes=f"the SHA-256 of the peer's link certificate, {FINGERPRINT_BYTES} bytes",
             )
+        for address in self.addresses:
+            try:
+                check_address(address, allow_loopback=True)
+            except DescriptorError:
+                raise ConfigError(
+                    key="node.contacts.addresses",
+                    got=address,
+                    takes="host:port, as name:4433, 192.0.2.1:4433 or [2001:db8::1]:4433",
+                ) from None
 
 
 class PeerBook(Protocol):

@@ -82,3 +82,11 @@ def test_a_fingerprint_of_the_wrong_length_is_the_operators_mistake() -> None:
         Contact(fingerprint=b"short")
 
     assert refused.value.key == "node.contacts.fingerprint"
+
+
+@pytest.mark.parametrize("address", ["", "peer.example", "peer.example:0", "peer.example:70000", "[::1:80", "a b:80"])
+def test_an_address_that_cannot_be_one_is_the_operators_mistake(address: str) -> None:
+    with pytest.raises(ConfigError) as refused:
+        Contact(fingerprint=OURS, addresses=(address,))
+
+    assert (refused.value.key, refused.value.got) == ("node.contacts.addresses", address)

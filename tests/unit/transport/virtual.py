@@ -162,11 +162,10 @@ class Place:
         return self
 
     def knows(self, other: "Place", *addresses: str) -> None:
-        """Put the other into the book: at its true address, unless told otherwise."""
+        """Put the other into the book: at its true address if it is open, unless told otherwise."""
         host, port = other.address
-        self.book.contacts[other.id] = Contact(
-            fingerprint=other.identity.fingerprint, addresses=addresses or (f"{host}:{port}",)
-        )
+        true = (f"{host}:{port}",) if port else ()
+        self.book.contacts[other.id] = Contact(fingerprint=other.identity.fingerprint, addresses=addresses or true)
 
     # -- the sink ---------------------------------------------------------------------------------------------------
 
