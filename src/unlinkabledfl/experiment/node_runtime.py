@@ -30,7 +30,7 @@ from unlinkabledfl.errors import ConfigError, LocalProtocolError, RunError
 from unlinkabledfl.experiment.assembly import NodeParts, build_participant, describe_with
 from unlinkabledfl.experiment.backends.process import messages as say
 from unlinkabledfl.experiment.backends.process.learner import ProcessLearner
-from unlinkabledfl.experiment.node_config import FullNodeConfig, LinkConfig
+from unlinkabledfl.experiment.node_config import FullNodeConfig, LinkConfig, named
 from unlinkabledfl.experiment.records.checkpoints import Checkpoint, load_checkpoint, save_checkpoint
 from unlinkabledfl.learning.worker_start import WorkerProcess
 from unlinkabledfl.mixnet.events import MixEvent, PeerChanged
@@ -236,11 +236,14 @@ class NodeRuntime:
         self._book.fill(Contacts(contacts, described=participant.mix.peers.descriptor))
         there = {NodeId(bytes.fromhex(node_id)) for node_id in addresses} - {self._config.own_id}
         neighbours = {NodeId(bytes.fromhex(node_id)) for node_id in self._config.neighbours}
+        for peer in {*named(self._config.destinations), *named(self._config.expected_from)} - there:
+            participant.expect_absence(peer)
         for peer in sorted(there & neighbours):
             endpoint.want(peer)
         while not self._is_linked(participant, endpoint, there=there, wanted=there & neighbours):
             for peer in self._lost & there:
                 endpoint.release(peer)
+                participant.expect_absence(peer)
             there -= self._lost
             self._changed.clear()
             await self._changed.wait()

@@ -217,6 +217,10 @@ class Participant:
 
     # -- inputs of the rounds -----------------------------------------------------------------------------------
 
+    def expect_absence(self, peer: NodeId) -> None:
+        """Before the first round: this partner has not come, so wait for it no more than for a later newcomer."""
+        self._presence.foresee(peer)
+
     def begin(self, *, now_s: float) -> None:
         """Begin the first round."""
         self._rounds.begin(now_s=now_s)

@@ -5,6 +5,7 @@ Each partner, by its own:
     present --suspected by the mix---------------> doubted
     present --unreachable or expired-------------> gone
     present --a fragment to it is given up-------> gone
+    present --it is known not to have come-------> gone
     doubted --suspected again--------------------> gone
     doubted --unreachable or expired-------------> gone
     doubted --a fragment to it is given up-------> gone
@@ -24,7 +25,8 @@ that exchange, even if it comes back meanwhile: a newcomer takes part in rounds 
 At least half of the partners, those yet to join aside, are waited for whatever the evidence: if more seem to be gone,
 it is we who are cut off, and a node that waits for nobody would run through its rounds alone.
 
-Invariant: a partner is gone only after evidence against it, or by the schedule, and one sign of life makes it present.
+Invariant: a partner is gone only after evidence against it, or by the schedule or the launcher's word, and one sign of
+life makes it present.
 """
 
 from collections.abc import Iterable, Sequence
@@ -56,6 +58,12 @@ class Presence:
         foreseen = sum(peer in self._foreseen for peer in expected)
         away = sum(peer in self._gone or peer in self._spared for peer in expected)
         return foreseen + min(away - foreseen, (len(expected) - foreseen) // 2)
+
+    def foresee(self, peer: NodeId) -> None:
+        """This peer has not come, as whoever started the nodes knows; it may come later."""
+        if peer in self._partners:
+            self._foreseen.add(peer)
+            self._leave(peer)
 
     def exchange_begins(self) -> None:
         """Another round's exchange begins."""
