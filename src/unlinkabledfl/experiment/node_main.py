@@ -17,7 +17,7 @@ from unlinkabledfl.experiment.backends.process.launcher_link import LauncherLink
 from unlinkabledfl.experiment.node_config import FullNodeConfig
 from unlinkabledfl.experiment.node_runtime import NodeRuntime, Place
 
-__all__ = ["explain", "main", "set_up_logging", "stop_on_signals"]
+__all__ = ["explain", "main", "quieten_quic", "set_up_logging", "stop_on_signals"]
 
 _OK: Final = 0
 _BUG: Final = 1
@@ -44,7 +44,11 @@ def set_up_logging(stream: object) -> None:
         format="%(asctime)s %(levelname)-7s %(name)s: %(message)s",
         force=True,
     )
-    # It warns whenever a peer closes a connection, which is how links end.
+    quieten_quic()
+
+
+def quieten_quic() -> None:
+    """The library warns whenever a peer closes a connection, which is how links end."""
     logging.getLogger("quic").setLevel(logging.ERROR)
 
 
