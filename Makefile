@@ -34,11 +34,13 @@ $(READY): pyproject.toml
 	@"$(PYTHON)" -c 'import ensurepip, venv' 2>/dev/null || { echo 'This Python cannot make virtual environments. On Debian and Ubuntu: apt install python3-venv' >&2; exit 1; }
 	@[ "$$(cat $(READY) 2>/dev/null)" = "$(CURDIR)" ] || "$(PYTHON)" -m venv --clear $(VENV)
 	@rm -f $(READY) $(FUZZ_READY)
-	@if $(PIP) install --quiet --editable '.[dev,learning,experiment,bench,ipp]'; then :; else \
+	@if $(PIP) install --quiet --editable '.[dev,learning,dp,experiment,bench,ipp]'; then :; else \
 		echo 'NOTE: an optional extra did not install (its messages are above). Going on without it.' >&2; \
 		$(PIP) install --quiet --editable '.[dev,experiment]' || exit 1; \
 		$(PIP) install --quiet --editable '.[learning]' 2>/dev/null || \
 			echo 'NOTE: no PyTorch: nothing can be trained here. It has no wheels for some platforms.' >&2; \
+		$(PIP) install --quiet --editable '.[dp]' 2>/dev/null || \
+			echo 'NOTE: no Opacus: training cannot be made differentially private.' >&2; \
 		$(PIP) install --quiet --editable '.[bench]' 2>/dev/null || \
 			echo 'NOTE: no sphinxmix: "bench packet" will have nothing to compare with. It needs a C compiler and the headers of Python, OpenSSL and libffi.' >&2; \
 		$(PIP) install --quiet --editable '.[ipp]' 2>/dev/null || \
