@@ -123,6 +123,15 @@ def test_attackers_are_named(world: str, tmp_path: Path) -> None:
     assert run.reporters() == {1: ALL}
 
 
+def test_masks_cancel_in_what_the_nodes_learn(world: str, tmp_path: Path) -> None:
+    run = run_in(world, tmp_path / "run", "run.rounds=2", "payload.obfuscation=masks", "payload.obfuscation_scale=20")
+
+    completeness = run.metrics.by_round("completeness")
+    assert {value for nodes in completeness.values() for value in nodes.values()} == {1.0}
+    # A fragment is noise of twenty times its values; three of them that do not cancel leave a model at chance.
+    assert np.mean(list(run.metrics.by_round("accuracy")[2].values())) > 0.4
+
+
 def test_an_interrupted_run_is_whole_and_can_be_gone_on_with(world: str, tmp_path: Path) -> None:
     path = tmp_path / "run"
     scenario = scenario_of(world)

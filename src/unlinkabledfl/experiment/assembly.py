@@ -8,6 +8,8 @@ everybody's first key, so that a thousand nodes need not spread a million descri
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
+from unlinkabledfl.errors import LocalProtocolError
+from unlinkabledfl.experiment.graphs import ExchangeSets
 from unlinkabledfl.experiment.node_config import FullNodeConfig, Graph, named
 from unlinkabledfl.experiment.planning import ExperimentPlan
 from unlinkabledfl.experiment.scenario import Scenario
@@ -26,6 +28,8 @@ from unlinkabledfl.mixnet.routes.known import KnownRoutes
 from unlinkabledfl.mixnet.sphinx_packets import SphinxPackets
 from unlinkabledfl.mixnet.topology import Topology
 from unlinkabledfl.node.learner import State
+from unlinkabledfl.node.masks import Masking
+from unlinkabledfl.node.pair_secrets import PairSecrets
 from unlinkabledfl.node.participant import Participant
 from unlinkabledfl.node.settings import (
     AggregationSettings,
@@ -37,7 +41,7 @@ from unlinkabledfl.node.settings import (
 )
 from unlinkabledfl.simulation.entropy import node_entropy
 from unlinkabledfl.simulation.sealed import SealedPackets
-from unlinkabledfl.sphinx import Entropy, Sphinx
+from unlinkabledfl.sphinx import Entropy, NodeId, Sphinx
 
 __all__ = [
     "Describe",
@@ -45,6 +49,7 @@ __all__ = [
     "VirtualNodes",
     "build_participant",
     "describe_with",
+    "masking_of",
     "participant_settings",
 ]
 
@@ -62,6 +67,8 @@ class NodeParts:
     graph: TransportGraph | None = None
     graph_routes: RouteStrategy | None = None
     """For routes over the graph; overlay routes are each node's own, over its own view."""
+    exchange: ExchangeSets | None = None
+    """Who sends to whom, where masks are to cancel over them."""
     directory: Directory = field(default_factory=Directory)
     everybody_known: bool = False
     """Whether the directory names every node there will be."""
@@ -70,9 +77,10 @@ class NodeParts:
     def of(cls, config: FullNodeConfig) -> "NodeParts":
         """Return the parts of one node on its own host."""
         graph = None if config.graph is None else _transport_graph(config.graph)
-        routes = None if graph is None else graph_routes(config.mixnet, graph)
+        routes = None if graph is None or config.mixnet.route == "overlay" else graph_routes(config.mixnet, graph)
         packets = SphinxPackets(Sphinx(geometry_of(config.mixnet, routes)))
-        return cls(packets=packets, graph=graph, graph_routes=routes)
+        exchange = None if graph is None else ExchangeSets(graph.topology, config.mixnet)
+        return cls(packets=packets, graph=graph, graph_routes=routes, exchange=exchange)
 
 
 def build_participant(
@@ -103,6 +111,7 @@ def build_participant(
         ),
         state=state,
         entropy=entropy,
+        masking=None if config.payload.obfuscation == "none" else masking_of(config, parts),
     )
 
 
@@ -150,6 +159,7 @@ class VirtualNodes:
             packets=self.packets,
             graph=graph,
             graph_routes=routes,
+            exchange=ExchangeSets(plan.topology, scenario.mixnet),
             directory=Directory(keys),
             everybody_known=len(there) == plan.nodes,
         )
@@ -207,6 +217,9 @@ def participant_settings(config: FullNodeConfig, *, hops: int, first_round: int 
             selection=payload.selection,
             error_feedback=payload.error_feedback,
             bound=payload.bound,
+            obfuscation=payload.obfuscation,
+            obfuscation_scale=payload.obfuscation_scale,
+            obfuscation_peers=payload.obfuscation_peers,
         ),
         aggregation=AggregationSettings(
             rule=aggregation.rule,
@@ -226,6 +239,18 @@ def participant_settings(config: FullNodeConfig, *, hops: int, first_round: int 
 
 def _longest_route(config: FullNodeConfig, parts: NodeParts) -> int:
     return config.mixnet.path_length if parts.graph_routes is None else parts.graph_routes.hops_max
+
+
+def masking_of(config: FullNodeConfig, parts: NodeParts) -> Masking:
+    """Return with whom this node shares masks. They are another run's no more than its models are."""
+    graph, exchange = parts.graph, parts.exchange
+    if graph is None or exchange is None:
+        raise LocalProtocolError("masks need the graph")
+
+    def senders_to(destination: NodeId) -> tuple[NodeId, ...]:
+        return graph.named(exchange.of(graph.index_of(destination)))
+
+    return Masking(senders_to=senders_to, pair_secret=PairSecrets(config.signing_seed, context=config.run_id.encode()))
 
 
 def _build_mix(

@@ -171,7 +171,9 @@ class FullNodeConfig(Part):
     destinations: tuple[Hex32, ...] = Field(description="To whom it sends its fragments.")
     expected_from: tuple[Hex32, ...] = Field(description="Who sends theirs to it.")
     absent: tuple[Hex32, ...] = Field(default=(), description="Those among them that join later, or have left before.")
-    graph: Graph | None = Field(default=None, description="For routes that follow the topology.")
+    graph: Graph | None = Field(
+        default=None, description="For routes that follow the topology, and for masks: who else sends to whom."
+    )
     mixnet: Mixnet
     payload: Payload
     aggregation: Aggregation
@@ -198,6 +200,8 @@ class FullNodeConfig(Part):
             raise ValueError("index does not say where this node stands")
         if self.mixnet.route != "overlay" and self.graph is None:
             raise ValueError(f"{self.mixnet.route} routes need the graph")
+        if self.payload.obfuscation != "none" and self.graph is None:
+            raise ValueError("masks need the graph")
         return self
 
     @property

@@ -114,6 +114,7 @@ class ExperimentPlan:
         partners = tuple([self.node_ids[other].hex() for other in self.partners(index)])
         near = self.topology.neighbours(index)
         attacks = index in self.attackers
+        masked = scenario.payload.obfuscation != "none"
         return FullNodeConfig(
             run_id=self.run_id,
             index=index,
@@ -126,7 +127,7 @@ class ExperimentPlan:
             destinations=partners,
             expected_from=partners,
             absent=tuple([self.node_ids[other].hex() for other in self._absent_partners(index)]),
-            graph=None if scenario.mixnet.route == "overlay" else self._graph,
+            graph=None if scenario.mixnet.route == "overlay" and not masked else self._graph,
             mixnet=scenario.mixnet,
             payload=scenario.payload,
             aggregation=scenario.aggregation,

@@ -12,6 +12,7 @@ from unlinkabledfl.fragments.feedback import ErrorFeedback
 from unlinkabledfl.fragments.framing import ContentId, Fragment
 from unlinkabledfl.fragments.grid import Grid, Range
 from unlinkabledfl.fragments.layout import State, StateLayout
+from unlinkabledfl.fragments.masks import pair_noise
 from unlinkabledfl.fragments.pool import Aggregate, Aggregation, Pool, Tally
 from unlinkabledfl.fragments.rules import Rule, rule_by_name
 from unlinkabledfl.fragments.selection import Selection, selection_by_name
@@ -40,6 +41,7 @@ __all__ = [
     "Tally",
     "Vector",
     "codec_by_name",
+    "pair_noise",
     "plan_grid",
     "rule_by_name",
     "selection_by_name",

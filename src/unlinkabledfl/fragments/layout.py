@@ -78,6 +78,18 @@ class StateLayout:
         """How long the vector is."""
         return self.parameters + self.statistics
 
+    def typical_deviations(self) -> Vector:
+        """Return how large values of such a model are about, by its shapes alone: 1/√fan-in, as they are drawn first.
+
+        A tensor of one dimension, such as a bias, counts by its length.
+        """
+        sizes = np.empty(self.values, dtype=np.float32)
+        for tensor in self._tensors:
+            if tensor.start >= 0:
+                inputs = np.prod(tensor.shape[1:]) if len(tensor.shape) > 1 else tensor.size
+                sizes[tensor.start : tensor.stop] = 1.0 / np.sqrt(max(float(inputs), 1.0))
+        return sizes
+
     def flatten(self, state: State) -> Vector:
         """Return a fresh vector of the state's floating values."""
         vector = np.empty(self.values, dtype=np.float32)

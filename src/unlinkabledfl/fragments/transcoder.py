@@ -54,10 +54,13 @@ class FragmentEncoder:
 
     def encode_range(self, vector: Vector, index: int, *, round_number: int, rng: np.random.Generator) -> bytes:
         """Return the message for range `index` of the vector."""
+        return self.encode_values(vector[self._grid.ranges[index].slice], index, round_number=round_number, rng=rng)
+
+    def encode_values(self, values: Vector, index: int, *, round_number: int, rng: np.random.Generator) -> bytes:
+        """Return the message that says that these are the values of range `index`."""
         if not 0 <= round_number <= MAX_ROUND:
             raise LocalProtocolError(f"round {round_number}")
         place = self._grid.ranges[index]
-        values = vector[place.slice]
         # Written so that NaN fails it.
         if not (values.max() <= self._bound and values.min() >= -self._bound):
             raise ConfigError(

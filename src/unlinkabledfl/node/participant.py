@@ -41,7 +41,7 @@ from unlinkabledfl.node.events import Finished, ModelReady, NodeEvent, PhaseChan
 from unlinkabledfl.node.intake import Intake
 from unlinkabledfl.node.learner import State
 from unlinkabledfl.node.ledger import Ledger, Totals, totals_of
-from unlinkabledfl.node.payload import Disguise
+from unlinkabledfl.node.masks import Masking, masks_for
 from unlinkabledfl.node.presence import Presence
 from unlinkabledfl.node.rounds import (
     AggregationDue,
@@ -80,7 +80,7 @@ class Participant:
         exchange: Exchange,
         state: State,
         entropy: Entropy,
-        disguise: Disguise | None = None,
+        masking: Masking | None = None,
     ) -> None:
         if mix.node_id in exchange.destinations or mix.node_id in exchange.expected_from:
             raise LocalProtocolError("a node does not exchange fragments with itself")
@@ -103,7 +103,14 @@ class Participant:
             destinations=exchange.destinations,
             gone=self._presence.gone,
             entropy=entropy,
-            disguise=disguise,
+            disguise=masks_for(
+                settings.payload,
+                own_id=mix.node_id,
+                layout=self._layout,
+                grid=grid,
+                masking=masking,
+                gone=self._presence.gone,
+            ),
         )
         self._intake = Intake(settings=settings, decoder=decoder, partners=len(exchange.expected_from))
         self._rounds = Rounds(settings.rounds)

@@ -111,10 +111,9 @@ class Payload:
         if vector is None:
             raise LocalProtocolError("every fragment of this model has been taken")
         if self._disguise is not None:
-            place = self._decoder.grid.ranges[index].slice
-            values = vector[place]
-            vector = vector.copy()
-            vector[place] = self._disguise(values, index=index, round_number=self._round, destination=destination)
+            values = vector[self._decoder.grid.ranges[index].slice]
+            values = self._disguise(values, index=index, round_number=self._round, destination=destination)
+            return self._encoder.encode_values(values, index, round_number=self._round, rng=self.generator())
         data = self._encoder.encode_range(vector, index, round_number=self._round, rng=self.generator())
         if self._feedback is not None:
             self._feedback.record(vector, self._decoder.decode(data))

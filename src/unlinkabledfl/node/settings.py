@@ -6,6 +6,7 @@ Keys in messages to the operator are those of a scenario (`aggregation.deadline_
 from dataclasses import dataclass, field
 from enum import StrEnum
 from math import inf, isfinite
+from typing import Final
 
 from unlinkabledfl.errors import ConfigError
 from unlinkabledfl.fragments import DEFAULT_BOUND, Policy, Rule, Staleness, codecs, rule_by_name, selection
@@ -14,7 +15,15 @@ from unlinkabledfl.fragments.framing import MAX_ROUND
 from unlinkabledfl.fragments.pool import MAX_PER_RANGE
 from unlinkabledfl.sphinx import NodeId
 
-__all__ = ["AggregationSettings", "Completion", "Exchange", "ParticipantSettings", "PayloadSettings", "RoundSettings"]
+__all__ = [
+    "OBFUSCATION_PEERS", "OBFUSCATION_SCALE", "AggregationSettings", "Completion", "Exchange", "ParticipantSettings",
+    "PayloadSettings", "RoundSettings", "check_masks_cancel",
+]  # fmt: skip
+
+
+OBFUSCATIONS: Final = ("none", "masks")
+OBFUSCATION_SCALE: Final = 3.0
+OBFUSCATION_PEERS: Final = 16
 
 
 class Completion(StrEnum):
@@ -95,6 +104,12 @@ class PayloadSettings:
     error_feedback: bool = False
     bound: float = DEFAULT_BOUND
     """No value sent or accepted is larger."""
+    obfuscation: str = "none"
+    """What keeps a destination from recognising senders by their values: `masks` (`node.masks`)."""
+    obfuscation_scale: float = OBFUSCATION_SCALE
+    """How large masks are, in typical deviations of a model of that shape."""
+    obfuscation_peers: int = OBFUSCATION_PEERS
+    """With how many other senders a mask is shared at most."""
 
     def __post_init__(self) -> None:
         """Refuse what cannot work, naming the key."""
@@ -107,6 +122,11 @@ class PayloadSettings:
             raise ConfigError(key="payload.ratio", got=self.ratio, takes="a share above 0, up to 1")
         if not 0.0 < self.bound < inf:
             raise ConfigError(key="payload.bound", got=self.bound, takes="a number above 0")
+        if self.obfuscation not in OBFUSCATIONS:
+            raise ConfigError(key="payload.obfuscation", got=self.obfuscation, takes=", ".join(OBFUSCATIONS))
+        if not 0.0 < self.obfuscation_scale < inf:
+            raise ConfigError(key="payload.obfuscation_scale", got=self.obfuscation_scale, takes="a number above 0")
+        _check_whole("payload.obfuscation_peers", self.obfuscation_peers, least=2)
 
     def make_codec(self) -> Codec:
         """Return a codec as set."""
@@ -171,6 +191,41 @@ class ParticipantSettings:
     def __post_init__(self) -> None:
         """Refuse what cannot work, naming the key."""
         _check_whole("mixnet.queue_ahead", self.queue_ahead, least=1)
+        if self.payload.obfuscation != "none":
+            check_masks_cancel(
+                ratio=self.payload.ratio,
+                error_feedback=self.payload.error_feedback,
+                rule=self.aggregation.rule,
+                staleness=self.aggregation.staleness,
+                completion=self.rounds.completion,
+                trigger_change=self.rounds.trigger_change,
+            )
+
+
+def check_masks_cancel(
+    *, ratio: float, error_feedback: bool, rule: str, staleness: str, completion: str, trigger_change: float
+) -> None:
+    """ConfigError where masks would not cancel: not all senders send the same, or what comes in is not averaged."""
+    with_masks = 'with payload.obfuscation = "masks"'
+    if ratio != 1.0:
+        hint = "masks cancel over senders of the same range, and who sends a part only sends other ranges than others"
+        raise ConfigError(key="payload.ratio", got=ratio, takes=f"1 {with_masks}", hint=hint)
+    if error_feedback:
+        hint = "every destination gets other values, so there is not one error that all of them could be owed"
+        raise ConfigError(key="payload.error_feedback", got=True, takes=f"false {with_masks}", hint=hint)
+    if rule != "fragfedavg":
+        hint = "masks cancel in a mean; to a rule that sorts or chooses every candidate is noise"
+        raise ConfigError(key="aggregation.rule", got=rule, takes=f"fragfedavg {with_masks}", hint=hint)
+    if staleness != Policy.DROP:
+        hint = "masks of different rounds have nothing in common"
+        raise ConfigError(key="aggregation.staleness", got=str(staleness), takes=f"drop {with_masks}", hint=hint)
+    if completion not in (Completion.COMPLETENESS, Completion.DEADLINE):
+        hint = "the masks of senders that are late do not cancel"
+        takes = f"completeness or deadline {with_masks}"
+        raise ConfigError(key="aggregation.completion", got=str(completion), takes=takes, hint=hint)
+    if trigger_change:
+        hint = "the masks of those who send do not cancel without those who do not"
+        raise ConfigError(key="aggregation.trigger_change", got=trigger_change, takes=f"0 {with_masks}", hint=hint)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

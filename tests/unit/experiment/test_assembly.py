@@ -13,8 +13,10 @@ from unlinkabledfl.experiment.assembly import (
     VirtualNodes,
     build_participant,
     describe_with,
+    masking_of,
     participant_settings,
 )
+from unlinkabledfl.experiment.node_config import named
 from unlinkabledfl.experiment.planning import ExperimentPlan, local_hosting, plan_experiment
 from unlinkabledfl.experiment.scenario import Mixnet, preset
 from unlinkabledfl.experiment.translation import geometry_of, mix_settings, mixer_settings
@@ -140,6 +142,34 @@ def test_an_aggregate_is_the_mean_over_the_node_and_its_partners() -> None:
     for node in range(8):
         mean = np.mean([node, *plan.partners(node)])
         np.testing.assert_allclose(ran.learning.models[node]["weight"], MODEL["weight"] + mean, rtol=0, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    "overrides", [["mixnet.exchange=reach"], ["mixnet.exchange=within"], ["mixnet.route=walk", "mixnet.exchange=reach"]]
+)
+def test_masks_do_not_change_the_mean(overrides: list[str]) -> None:
+    plan = plan_experiment(
+        preset("demo", [*FAST, *overrides, "mixnet.path_length=2", "run.rounds=1", "payload.codec=f32",
+                        "payload.obfuscation=masks", "payload.obfuscation_scale=100"])
+    )  # fmt: skip
+
+    ran = run(plan)
+
+    assert ran.learning is not None
+    for node in range(8):
+        mean = np.mean([node, *plan.partners(node)])
+        np.testing.assert_allclose(ran.learning.models[node]["weight"], MODEL["weight"] + mean, rtol=0, atol=1e-4)
+
+
+def test_masks_of_another_run_are_others() -> None:
+    masks = preset("demo", [*FAST, "payload.obfuscation=masks"])
+    configs = [plan_experiment(masks, run_id=name).node(0) for name in ("a", "b")]
+
+    first, second = [masking_of(config, NodeParts.of(config)) for config in configs]
+
+    peer = named(configs[0].destinations)[0]
+    assert sorted(first.senders_to(peer)) == sorted(second.senders_to(peer))
+    assert first.pair_secret(peer) != second.pair_secret(peer)
 
 
 def test_a_node_that_joins_later_is_not_waited_for_and_then_takes_part() -> None:

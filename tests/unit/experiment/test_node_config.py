@@ -47,6 +47,14 @@ def test_it_comes_back_from_its_json_as_it_was(name: str) -> None:
     assert FullNodeConfig.from_json(original.to_json()) == original
 
 
+def test_with_masks_it_knows_the_graph_even_if_routes_do_not_follow_it() -> None:
+    plans = [plan_experiment(preset("demo", [f"payload.obfuscation={name}"])) for name in ("none", "masks")]
+
+    assert [plan.node(0).graph is None for plan in plans] == [True, False]
+    with pytest.raises(ConfigError, match="masks need the graph"):
+        FullNodeConfig.from_json(plans[1].node(0).model_copy(update={"graph": None}).to_json())
+
+
 def test_its_link_identity_comes_back_too() -> None:
     assert CONFIG.link is not None
     again = FullNodeConfig.from_json(CONFIG.to_json()).link

@@ -1,3 +1,5 @@
+from typing import Any
+
 import pytest
 
 from unlinkabledfl.errors import ConfigError
@@ -46,6 +48,10 @@ def test_rounds_that_cannot_work_are_refused_by_the_name_of_their_key(options: d
         (PayloadSettings, {"selection": "best"}, "payload.selection"),
         (PayloadSettings, {"ratio": 0.0}, "payload.ratio"),
         (PayloadSettings, {"bound": 0.0}, "payload.bound"),
+        (PayloadSettings, {"obfuscation": "noise"}, "payload.obfuscation"),
+        (PayloadSettings, {"obfuscation_scale": 0.0}, "payload.obfuscation_scale"),
+        (PayloadSettings, {"obfuscation_scale": float("nan")}, "payload.obfuscation_scale"),
+        (PayloadSettings, {"obfuscation_peers": 1}, "payload.obfuscation_peers"),
         (AggregationSettings, {"rule": "fragmedian"}, "aggregation.rule"),
         (AggregationSettings, {"staleness": "forget"}, "aggregation.staleness"),
         (AggregationSettings, {"staleness": "weight", "rule": "fragkrum"}, "aggregation.staleness"),
@@ -60,6 +66,29 @@ def test_settings_that_cannot_work_are_refused_by_the_name_of_their_key(
 ) -> None:
     with pytest.raises(ConfigError) as caught:
         kind(**options)
+
+    assert caught.value.key == key
+
+
+@pytest.mark.parametrize(
+    ("options", "key"),
+    [
+        ({"payload": PayloadSettings(obfuscation="masks", ratio=0.5)}, "payload.ratio"),
+        ({"payload": PayloadSettings(obfuscation="masks", error_feedback=True)}, "payload.error_feedback"),
+        ({"aggregation": AggregationSettings(rule="trimmed_mean")}, "aggregation.rule"),
+        ({"aggregation": AggregationSettings(staleness=Policy.KEEP)}, "aggregation.staleness"),
+        ({"rounds": RoundSettings(rounds=1, completion=Completion.CADENCE)}, "aggregation.completion"),
+        (
+            {"rounds": RoundSettings(rounds=1, completion=Completion.DEADLINE, trigger_change=0.1)},
+            "aggregation.trigger_change",
+        ),
+    ],
+)
+def test_masks_that_would_not_cancel_are_refused(options: dict[str, Any], key: str) -> None:
+    with pytest.raises(ConfigError, match="masks") as caught:
+        ParticipantSettings(
+            **{"rounds": RoundSettings(rounds=1), "payload": PayloadSettings(obfuscation="masks"), **options}
+        )
 
     assert caught.value.key == key
 

@@ -6,7 +6,7 @@ from unlinkabledfl.experiment.scenario.base import Section, setting
 
 __all__ = [
     "Aggregation", "Attack", "AttackName", "CodecName", "Completion", "DatasetName", "Learning", "ModelName",
-    "OptionValue", "PartitionName", "Payload", "RuleName", "SelectionName", "StalenessName",
+    "ObfuscationName", "OptionValue", "PartitionName", "Payload", "RuleName", "SelectionName", "StalenessName",
 ]  # fmt: skip
 
 DatasetName: TypeAlias = Literal["fashion-mnist-mini", "mnist", "fashion-mnist", "cifar10"]
@@ -15,6 +15,7 @@ PartitionName: TypeAlias = Literal["dirichlet", "iid", "shards"]
 CodecName: TypeAlias = Literal["fit", "f32", "q4", "q5", "q6", "q7", "q8"]
 SelectionName: TypeAlias = Literal["random", "rotating", "largest_change"]
 RuleName: TypeAlias = Literal["fragfedavg", "fragkrum", "median", "trimmed_mean"]
+ObfuscationName: TypeAlias = Literal["none", "masks"]
 StalenessName: TypeAlias = Literal["drop", "keep", "weight"]
 Completion: TypeAlias = Literal["completeness", "deadline", "cadence", "immediate"]
 AttackName: TypeAlias = Literal["none", "label_flip", "sign_flip", "gaussian"]
@@ -96,7 +97,18 @@ class Payload(Section):
     selection: SelectionName = setting("random", "Which ones, when it sends only a share.")
     error_feedback: bool = setting(False, "Whether what quantization took from a fragment is added to the next.")
     bound: float = setting(1e4, "Fragments with a value beyond it are refused.", gt=0, le=1e30)
-    obfuscation: Literal["none"] = setting("none", "Reserved for noise on the values themselves.")
+    obfuscation: ObfuscationName = setting(
+        "none",
+        "What keeps a destination from recognising senders by the values they send: `masks` is noise that senders share"
+        " in pairs and that cancels in the mean.",
+    )
+    obfuscation_scale: float = setting(
+        3.0, "Deviation of a mask, in units of 1/√fan-in: how large weights are about.", gt=0, le=1e3
+    )
+    obfuscation_peers: int = setting(
+        16, "With how many other senders a mask is shared at most; the destination and all of these can take it off.",
+        unit="peers", ge=2, le=10_000,
+    )  # fmt: skip
 
 
 class Aggregation(Section):

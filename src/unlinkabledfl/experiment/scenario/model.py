@@ -10,9 +10,10 @@ from pydantic import Field, model_validator
 
 from unlinkabledfl.errors import ConfigError
 from unlinkabledfl.experiment.scenario.base import Section
-from unlinkabledfl.experiment.scenario.learning import Aggregation, Attack, Learning, Payload
+from unlinkabledfl.experiment.scenario.learning import BUILT_IN_LEARNER, Aggregation, Attack, Learning, Payload
 from unlinkabledfl.experiment.scenario.network import Churn, Links, Mixnet, Topology
 from unlinkabledfl.experiment.scenario.running import Monitoring, Process, Run, Simulation
+from unlinkabledfl.node.settings import check_masks_cancel
 
 __all__ = ["Scenario"]
 
@@ -39,6 +40,7 @@ class Scenario(Section):
         _check_topology(self)
         _check_mixnet(self.mixnet)
         _check_aggregation(self)
+        _check_obfuscation(self)
         _check_attack(self)
         _check_process(self)
         return self
@@ -147,6 +149,26 @@ def _check_process(scenario: Scenario) -> None:
             key="process.base_port",
             got=process.base_port,
             takes=f"at most {65_536 - scenario.topology.nodes} with {scenario.topology.nodes} nodes",
+        )
+
+
+def _check_obfuscation(scenario: Scenario) -> None:
+    payload, aggregation = scenario.payload, scenario.aggregation
+    if payload.obfuscation == "none":
+        return
+    check_masks_cancel(
+        ratio=payload.ratio,
+        error_feedback=payload.error_feedback,
+        rule=aggregation.rule,
+        staleness=aggregation.staleness,
+        completion=aggregation.completion,
+        trigger_change=aggregation.trigger_change,
+    )
+    if scenario.learning.factory == BUILT_IN_LEARNER and scenario.learning.model == "mobilenet_v2":
+        raise ConfigError(
+            key="learning.model",
+            got=scenario.learning.model,
+            takes='a model without normalization statistics with payload.obfuscation = "masks"',
         )
 
 
