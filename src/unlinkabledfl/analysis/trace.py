@@ -8,7 +8,7 @@ Invariant: no field of a `Trace` depends on an honest node's secrets, except thr
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -111,6 +111,11 @@ class Recording:
     before: Indices
     """For every crossing the one it came from; UNKNOWN: its source made it."""
     oracle: Oracle
+
+    def of_targets(self, rows: Indices) -> "Recording":
+        """Return the same recording with only these of its targets, in this order."""
+        oracle = Oracle(origin=self.oracle.origin[rows], path=tuple(self.oracle.path[row] for row in rows))
+        return replace(self, targets=self.targets[rows], oracle=oracle)
 
     def observed(self, *, compromised: Sequence[int] = ()) -> tuple[Trace, Oracle]:
         """Return what an adversary sees who also owns these nodes, and the answers.

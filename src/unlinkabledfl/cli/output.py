@@ -5,7 +5,7 @@ So a document can be piped while progress stays visible, and nothing ever has to
 
 import json
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -29,6 +29,13 @@ def waiting(message: str) -> Iterator[None]:
     """Tell people what takes so long: a spinner on a terminal, nothing in a log."""
     with _console().status(message):
         yield
+
+
+@contextmanager
+def working(title: str) -> Iterator[Callable[[str], None]]:
+    """Tell people how far it is: yields what is called with each line that says so."""
+    with _console().status(title) as status:
+        yield lambda line: status.update(f"{title}: {line}")
 
 
 def _console() -> "Console":

@@ -5,12 +5,11 @@ Deployments run in parallel processes, as many as there are cores; a row depends
 
 import multiprocessing
 import os
-import time
-from collections.abc import Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass
-from functools import partial
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from dataclasses import dataclass, replace
+from statistics import fmean
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -23,13 +22,15 @@ from unlinkabledfl.analysis.adversaries import (
     RouteAdversary,
 )
 from unlinkabledfl.analysis.adversaries.route import route_prior
-from unlinkabledfl.analysis.entropy import CompromiseRegime
 from unlinkabledfl.analysis.score import Score, score
-from unlinkabledfl.analysis.trace import Nodes, Trace
-from unlinkabledfl.experiment.linking.configurations import Entry
+from unlinkabledfl.analysis.trace import Nodes, Oracle, Trace
+from unlinkabledfl.experiment.linking.configurations import Entry, row_name
 from unlinkabledfl.experiment.linking.deployment import Recorded, record
 from unlinkabledfl.mixnet.mixers import OffSettings
 from unlinkabledfl.simulation import chances
+
+Tell: TypeAlias = Callable[[str], None]
+"""What is called with a line for whoever waits."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,6 +40,7 @@ class Row:
     configuration: str
     share: float
     all_compromised: float
+    """Share of the targets of which every relay is compromised; the destination counts for none."""
     score: Score
     delivery_s_mean: float
     rtt_s_mean: float | None
@@ -73,25 +75,44 @@ class Row:
         }
 
 
-def run_board(entries: Sequence[Entry], *, seed: int) -> dict[str, Any]:
-    """Run everything; the result is the document of `reproduce linking`."""
-    started_s = time.perf_counter()
+def run_board(entries: Sequence[Entry], *, seed: int, tell: Tell) -> list[Row]:
+    """Record and attack every deployment; the rows come in the order of the entries."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     context = multiprocessing.get_context("forkserver")
     with ProcessPoolExecutor(min(cores, len(entries)), mp_context=context) as pool:
-        rows = [row for found in pool.map(partial(attack_entry, seed=seed), entries) for row in found]
-    return {
-        "experiment": "linking",
-        "seed": seed,
-        "board": [row.document() for row in rows],
-        "seconds": time.perf_counter() - started_s,
-    }
+        # What takes longest begins first, so that no core waits for another at the end.
+        order = sorted(entries, key=_cost, reverse=True)
+        under_way = {pool.submit(attack_entry, entry, seed=seed): entry.deployment.name for entry in order}
+        found = {}
+        for done in as_completed(under_way):
+            found[under_way[done]] = done.result()
+            tell(f"{len(found)} of {len(entries)} deployments: {under_way[done]} is attacked")
+    return [row for entry in entries for row in found[entry.deployment.name]]
+
+
+def _cost(entry: Entry) -> float:
+    """Return what a deployment costs, in no unit: packets recorded, and followed under each share."""
+    deployment = entry.deployment
+    return deployment.packets_per_s * deployment.end_s * (1 + len(entry.shares) * deployment.path_length)
 
 
 def attack_entry(entry: Entry, *, seed: int) -> list[Row]:
     """Record one deployment and attack it under each share of compromised nodes."""
-    recorded = record(entry.deployment, seed=seed)
+    recorded = _thinned(record(entry.deployment, seed=seed), entry.targets, seed=seed)
     return [row for share in entry.shares for row in _attack(entry, recorded, share=share, seed=seed)]
+
+
+def _thinned(recorded: Recorded, wanted: int, *, seed: int) -> Recorded:
+    """Return the recording with about so many targets: rounds come whole, and few targets are attacked sooner.
+
+    Groups are kept whole, for who multiplies their evidence.
+    """
+    groups = np.arange(int(recorded.groups.max(initial=-1)) + 1)
+    np.random.default_rng(seed).shuffle(groups)
+    sizes = np.bincount(recorded.groups, minlength=len(groups))
+    enough = int(np.searchsorted(np.cumsum(sizes[groups]), wanted)) + 1
+    rows = np.flatnonzero(np.isin(recorded.groups, groups[:enough]))
+    return replace(recorded, recording=recorded.recording.of_targets(rows), groups=recorded.groups[rows])
 
 
 def _attack(entry: Entry, recorded: Recorded, *, share: float, seed: int) -> Iterator[Row]:
@@ -105,9 +126,9 @@ def _attack(entry: Entry, recorded: Recorded, *, share: float, seed: int) -> Ite
     candidates = _published_candidates(trace)
     for adversary in _adversaries(trace, recorded.groups[sought]):
         yield Row(
-            configuration=deployment.name,
+            configuration=row_name(deployment.name, share),
             share=share,
-            all_compromised=CompromiseRegime(path_length=deployment.path_length, share=share).all_compromised,
+            all_compromised=_all_compromised(oracle, owned),
             score=score(
                 adversary.name,
                 adversary.posteriors(trace),
@@ -119,6 +140,11 @@ def _attack(entry: Entry, recorded: Recorded, *, share: float, seed: int) -> Ite
             rtt_s_mean=recorded.rtt_s_mean,
             bytes_per_node_round=recorded.bytes_per_node_round,
         )
+
+
+def _all_compromised(oracle: Oracle, owned: Sequence[int]) -> float:
+    """Return how often every relay of a target is owned; where there is no relay, nothing is hidden to begin with."""
+    return fmean(set(path[:-1]).issubset(owned) for path in oracle.path)
 
 
 def _adversaries(trace: Trace, groups: np.ndarray[Any, np.dtype[np.int64]]) -> list[Adversary]:

@@ -1,17 +1,22 @@
 """The deployments of the board: the published ablation and sweeps, and the preset `strong`."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import ceil
 
+from unlinkabledfl.experiment.expectations import traffic_of
+from unlinkabledfl.experiment.graphs import build_topology
 from unlinkabledfl.experiment.linking.deployment import Deployment
+from unlinkabledfl.experiment.scenario import Scenario, preset
+from unlinkabledfl.experiment.translation import mixer_settings
 from unlinkabledfl.mixnet.delay_law import make_delay_law
 from unlinkabledfl.mixnet.mixers import MixerSettings, OffSettings, OutboxSettings, PoissonSettings
 
 TARGETS = 4_000
 """At least so many for every row."""
 
+_SHARES = (0.0, 0.05, 0.10, 0.15, 0.20, 0.25)
+_HONEST_LEAST = 1.0 - max(_SHARES)
 _Q8_FRAGMENTS = 7
-_FIT_FRAGMENTS = 4
 _ROUND_LEAST_S = 10.0
 
 
@@ -20,36 +25,61 @@ class Entry:
     """A deployment, and the shares of compromised nodes under which it is attacked."""
 
     deployment: Deployment
+    sweep: str
+    """What it belongs to: `ablation`, or the name of what a sweep varies."""
     shares: tuple[float, ...] = (0.0,)
+    targets: int = TARGETS
+    """How many to attack at least, before those are left out that compromised nodes sent."""
 
 
-def strong_mixer() -> PoissonSettings:
-    """Return the mixing of the preset `strong`."""
-    return PoissonSettings(delay_mean_s=1.0, emission_rate_per_s=8.0, loop_rate_per_s=1.0, transit_capacity=4_000)
+def row_name(configuration: str, share: float) -> str:
+    """Return what the board calls a deployment of which this share of nodes is compromised."""
+    return f"{configuration}, c={share:g}" if share else configuration
 
 
 def entries(*, targets: int = TARGETS) -> list[Entry]:
     """Return the whole board, rows of the published ablation first."""
-    shares = (0.0, 0.05, 0.10, 0.15, 0.20, 0.25)
     found = [
-        Entry(deployment=_planned("direct", "direct", 2, OffSettings(), targets=targets)),
-        Entry(deployment=_planned("K=1", "walk", 1, OutboxSettings(), targets=targets)),
-        Entry(deployment=_planned("no cover", "walk", 2, OutboxSettings(cover=False), targets=targets)),
-        Entry(deployment=_planned("no delay", "walk", 2, _without_delay(), targets=targets)),
-        Entry(deployment=_planned("paper", "walk", 2, OutboxSettings(), targets=targets), shares=shares),
-        Entry(
-            deployment=_planned("strong", "overlay", 4, strong_mixer(), targets=targets, fragments=_FIT_FRAGMENTS),
-            shares=shares,
-        ),
+        _ablation(_planned("direct", "direct", 2, OffSettings(), targets=targets)),
+        _ablation(_planned("K=1", "walk", 1, OutboxSettings(), targets=targets)),
+        _ablation(_planned("no cover", "walk", 2, OutboxSettings(cover=False), targets=targets)),
+        _ablation(_planned("no delay", "walk", 2, _without_delay(), targets=targets)),
+        _owned(_planned("paper", "walk", 2, OutboxSettings(), targets=ceil(targets / _HONEST_LEAST))),
+        _owned(deployment_of(preset("strong"), name="strong", targets=ceil(targets / _HONEST_LEAST))),
     ]
     found += [
-        Entry(deployment=_planned(f"K={hops}", "walk", hops, OutboxSettings(), targets=targets)) for hops in (3, 4, 5)
+        Entry(deployment=_planned(f"K={hops}", "walk", hops, OutboxSettings(), targets=targets), sweep="K")
+        for hops in (3, 4, 5)
     ]
     found += [
-        Entry(deployment=_planned(f"O={size}", "walk", 2, OutboxSettings(outbox_size=size), targets=targets))
+        Entry(deployment=_planned(f"O={size}", "walk", 2, OutboxSettings(outbox_size=size), targets=targets), sweep="O")
         for size in (10, 25, 50, 200)
     ]
-    return found
+    return [replace(entry, targets=ceil(targets / (1.0 - max(entry.shares)))) for entry in found]
+
+
+def _ablation(deployment: Deployment) -> Entry:
+    return Entry(deployment=deployment, sweep="ablation")
+
+
+def _owned(deployment: Deployment) -> Entry:
+    return Entry(deployment=deployment, sweep="c", shares=_SHARES)
+
+
+def deployment_of(scenario: Scenario, *, name: str, targets: int) -> Deployment:
+    """Return what is attacked when this scenario is: its graph, its mixnet, and as many fragments as its model has."""
+    mixnet = scenario.mixnet
+    graph = build_topology(scenario)
+    return _planned(
+        name,
+        mixnet.route,
+        mixnet.path_length,
+        mixer_settings(mixnet),
+        targets=targets,
+        fragments=traffic_of(scenario, graph).fragments_sent or _Q8_FRAGMENTS,
+        nodes=scenario.topology.nodes,
+        degree=scenario.topology.degree,
+    )
 
 
 def _without_delay() -> OutboxSettings:
@@ -58,23 +88,35 @@ def _without_delay() -> OutboxSettings:
 
 
 def _planned(
-    name: str, route: str, path_length: int, mixer: MixerSettings, *, targets: int, fragments: int = _Q8_FRAGMENTS
+    name: str,
+    route: str,
+    path_length: int,
+    mixer: MixerSettings,
+    *,
+    targets: int,
+    fragments: int = _Q8_FRAGMENTS,
+    nodes: int = 32,
+    degree: int = 4,
 ) -> Deployment:
     """Return a deployment whose rounds are long enough to end, and enough for the targets wanted."""
     probe = Deployment(
-        name=name, route=route, path_length=path_length, mixer=mixer, fragments=fragments, rounds=1, round_s=1.0
+        name=name,
+        route=route,
+        path_length=path_length,
+        mixer=mixer,
+        fragments=fragments,
+        rounds=1,
+        round_s=1.0,
+        nodes=nodes,
+        degree=degree,
     )
     messages = sum(len(partners) for partners in probe.destinations()) * fragments
     stage_s = make_delay_law(mixer).stage_mean_s
     own_s = _emptying_s(mixer, messages / probe.nodes)
     flooding = isinstance(mixer, OutboxSettings) and stage_s < 1.0 and mixer.cover
     least_s = 1.0 if flooding else _ROUND_LEAST_S
-    return Deployment(
-        name=name,
-        route=route,
-        path_length=path_length,
-        mixer=mixer,
-        fragments=fragments,
+    return replace(
+        probe,
         rounds=max(1, ceil(targets / messages)),
         round_s=max(least_s, 1.5 * (path_length + 1) * stage_s + own_s),
         warm_up_s=max(least_s, 3.0 * (path_length + 1) * stage_s),

@@ -27,6 +27,7 @@ _ROUTES = {
     "walk_up_to": RouteName.WALK_UP_TO,
 }
 _DRAIN_ROUNDS = 1.0
+_LEAST_HOPS = 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,6 +50,22 @@ class Deployment:
     exchange_hops: int = 2
     """Whom direct delivery writes to."""
     links: LinkSettings = field(default_factory=lambda: LinkSettings(latency_s=0.02, jitter_s=0.005))
+
+    @property
+    def end_s(self) -> float:
+        """When the recording ends: the last round, and the time that its packets need."""
+        return self.warm_up_s + (self.rounds + _DRAIN_ROUNDS) * self.round_s
+
+    @property
+    def packets_per_s(self) -> float:
+        """About how many packets a node sends, cover included: what a recording costs."""
+        match self.mixer:
+            case PoissonSettings(emission_rate_per_s=emission, loop_rate_per_s=loop):
+                return (2.0 * emission + loop) * self.path_length
+            case OutboxSettings(delay_mean_s=gap_s, cover=True):
+                return 1.0 / gap_s
+            case _:
+                return self.path_length * self.fragments
 
     def topology(self) -> Topology:
         """Return its graph."""
@@ -85,7 +102,8 @@ class Recorded:
 def record(deployment: Deployment, *, seed: int) -> Recorded:
     """Run the deployment and take down all that crosses its links."""
     topology, destinations = deployment.topology(), deployment.destinations()
-    packets = SealedPackets(Geometry())
+    # A loop takes one hop more than an odd path where the graph has no odd cycle: room for it is left in any case.
+    packets = SealedPackets(Geometry(max_hops=max(_LEAST_HOPS, deployment.path_length + deployment.path_length % 2)))
     settings = PublicSettings(
         topology=topology,
         route=deployment.route,
@@ -115,13 +133,12 @@ def record(deployment: Deployment, *, seed: int) -> Recorded:
             luck.shuffle(wanted)
             for partner in wanted:
                 world.send(node, partner, data, at_s=at_s)
-    end_s = deployment.warm_up_s + (deployment.rounds + _DRAIN_ROUNDS) * deployment.round_s
     with collector_paused():
-        result = world.run_until(end_s)
+        result = world.run_until(deployment.end_s)
     recording = recorder.recording(from_s=deployment.warm_up_s)
     trips = [message.round_trip_s for message in result.messages if message.round_trip_s is not None]
     delays = result.delays_s()
-    rounds_run = (end_s - deployment.warm_up_s) / deployment.round_s
+    rounds_run = (deployment.end_s - deployment.warm_up_s) / deployment.round_s
     sent = int((recording.crossings.left_at_s >= deployment.warm_up_s).sum()) * packets.packet_bytes
     return Recorded(
         recording=recording,
