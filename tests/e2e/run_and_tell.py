@@ -39,16 +39,20 @@ class Teller:
         self, *, time_s: float, round_number: int | None, node: int | None, metrics: Mapping[str, float]
     ) -> None:
         what = "round" if round_number is not None else "gauges"
-        self._tell(what=what, round=round_number, node=node, metrics=dict(metrics), processes=self._backend.processes)
+        self._tell(what=what, round=round_number, node=node, metrics=dict(metrics), processes=self._processes())
 
     def event(self, *, time_s: float, node: int | None, kind: EventKind, text: str) -> None:
         self._tell(what="event", node=node, kind=kind.value, text=text)
 
     def phase(self, *, time_s: float, round_number: int, node: int, phase: str) -> None:
-        self._tell(what="phase", round=round_number, node=node, phase=phase, processes=self._backend.processes)
+        self._tell(what="phase", round=round_number, node=node, phase=phase, processes=self._processes())
 
     def finish(self, status: Status, *, reason: str = "") -> None:
         self._tell(what="finish", status=status.value, reason=reason)
+
+    def _processes(self) -> dict[int, tuple[int | None, int | None]]:
+        nodes = self._backend.processes
+        return {index: (node.mix, node.learner[0] if node.learner else None) for index, node in nodes.items()}
 
     @staticmethod
     def _tell(**line: Any) -> None:

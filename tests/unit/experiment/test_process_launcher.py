@@ -2,7 +2,9 @@ import asyncio
 import json
 import os
 import signal
+import time
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +12,9 @@ import pytest
 
 from tests.unit.experiment.test_process_forkserver import gone
 from unlinkabledfl.errors import RunError
-from unlinkabledfl.experiment.backends.process.launcher import Launcher, NodeLaunch, Program
+from unlinkabledfl.experiment.backends.process.forks import Forks, Program
+from unlinkabledfl.experiment.backends.process.hosts import NodeLaunch, Processes
+from unlinkabledfl.experiment.backends.process.launcher import Launcher
 from unlinkabledfl.experiment.backends.process.messages import Configure
 from unlinkabledfl.experiment.backends.process.supervisor import SupervisorSettings
 from unlinkabledfl.experiment.records import EventKind, Status
@@ -56,9 +60,17 @@ class Records:
 class Run:
     """A run of nodes with these orders, and the processes that it had."""
 
-    def __init__(self, path: Path, orders: list[dict[str, Any]], *, rounds: int = 2, **settings: float) -> None:
+    def __init__(
+        self,
+        path: Path,
+        orders: list[dict[str, Any]],
+        *,
+        rounds: int = 2,
+        program: Program = PROGRAM,
+        **settings: float,
+    ) -> None:
         self.records = Records()
-        self.processes: dict[int, tuple[int | None, int | None]] = {}
+        self.processes: dict[int, Processes] = {}
         launches = [
             NodeLaunch(
                 node_id=f"{index:064x}",
@@ -69,10 +81,10 @@ class Run:
         ]
         self.launcher = Launcher(
             launches,
+            hosts=Forks(launches, program=program),
             recorder=self.records,
             settings=SupervisorSettings(**settings),
             turns=2,
-            program=PROGRAM,
         )
         self.records.on_round = lambda *_: self.processes.update(self.launcher.processes)
 
@@ -87,7 +99,8 @@ class Run:
                 assert await gone(process_id)
 
     def known(self) -> list[int]:
-        return [process_id for pair in self.processes.values() for process_id in pair if process_id is not None]
+        every = (process_id for node in self.processes.values() for process_id in (node.mix, *node.learner))
+        return [process_id for process_id in every if process_id is not None]
 
 
 def test_nodes_do_their_rounds_each_with_a_learner_of_its_own(tmp_path: Path) -> None:
@@ -146,8 +159,7 @@ def test_a_learner_that_is_killed_is_replaced_and_goes_on_with_the_last_state(tm
 
     def kill_learner(number: int, node: int, metrics: Mapping[str, float]) -> None:
         if (number, node) == (2, 0):  # by then node 1 hangs in its second round, or soon will
-            process_id = run.launcher.processes[1][1]
-            assert process_id is not None
+            (process_id,) = run.launcher.processes[1].learner
             os.kill(process_id, signal.SIGKILL)
 
     run.records.on_round = kill_learner
@@ -194,6 +206,23 @@ def test_cancelling_a_run_stops_every_node_in_order(tmp_path: Path) -> None:
     assert run.records.deaths() == {}
 
 
+def test_cancelling_while_nodes_are_started_ends_those_too_that_were_not(tmp_path: Path) -> None:
+    run = Run(tmp_path, [{}, {}, {}], stop_timeout_s=60.0)
+
+    async def interrupted() -> None:
+        async with asyncio.TaskGroup() as tasks:
+            task = tasks.create_task(run._go())  # noqa: SLF001
+            while run.launcher.processes[0].mix is None:  # noqa: ASYNC110 - a launcher does not tell that
+                await asyncio.sleep(0)
+            task.cancel()
+
+    began_s = time.monotonic()
+    asyncio.run(interrupted())
+
+    assert time.monotonic() - began_s < 30.0
+    assert run.records.rounds == {}
+
+
 def test_a_log_that_cannot_be_written_fails_the_run_and_leaves_nothing(tmp_path: Path) -> None:
     run = Run(tmp_path / "nowhere", [{}, {}])
 
@@ -202,8 +231,7 @@ def test_a_log_that_cannot_be_written_fails_the_run_and_leaves_nothing(tmp_path:
 
 
 def test_a_forkserver_that_cannot_start_fails_the_run(tmp_path: Path) -> None:
-    run = Run(tmp_path, [{}, {}])
-    run.launcher._learners._preload = ("no_such_module",)  # noqa: SLF001
+    run = Run(tmp_path, [{}, {}], program=replace(PROGRAM, learner_preload=("no_such_module",)))
 
     with pytest.raises(RunError, match="cannot be started: ModuleNotFoundError: No module named 'no_such_module'"):
         run.go()

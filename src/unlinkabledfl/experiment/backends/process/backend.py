@@ -4,7 +4,9 @@ import asyncio
 from collections.abc import Mapping
 from typing import Final
 
-from unlinkabledfl.experiment.backends.process.launcher import Launcher, NodeLaunch, Program
+from unlinkabledfl.experiment.backends.process.forks import Forks, Program
+from unlinkabledfl.experiment.backends.process.hosts import NodeLaunch, Processes
+from unlinkabledfl.experiment.backends.process.launcher import Launcher
 from unlinkabledfl.experiment.backends.process.lifeline import available_cores, check_cores
 from unlinkabledfl.experiment.backends.process.messages import Configure
 from unlinkabledfl.experiment.backends.process.supervisor import SupervisorSettings
@@ -28,8 +30,8 @@ class ProcessBackend:
         self._launcher: Launcher | None = None
 
     @property
-    def processes(self) -> Mapping[int, tuple[int | None, int | None]]:
-        """The mix process and the learner of each node, while they live."""
+    def processes(self) -> Mapping[int, Processes]:
+        """The processes of each node, while they live."""
         return {} if self._launcher is None else self._launcher.processes
 
     def run(self, job: Job) -> None:
@@ -38,8 +40,10 @@ class ProcessBackend:
         plan = plan_experiment(scenario, hosting=local_hosting(scenario))
         for node in plan.attackers:
             job.recorder.event(time_s=0.0, node=node, kind=EventKind.ATTACK, text=scenario.attack.kind)
+        launches = node_launches(plan, job)
         self._launcher = Launcher(
-            node_launches(plan, job),
+            launches,
+            hosts=Forks(launches, program=Program(prepare_learners=_shared_by_learners(plan))),
             recorder=job.recorder,
             settings=SupervisorSettings(
                 start_timeout_s=scenario.process.start_timeout_s,
@@ -47,7 +51,6 @@ class ProcessBackend:
                 stop_timeout_s=_STOP_S + _STOP_S_PER_NODE * plan.nodes,
             ),
             turns=scenario.process.workers or len(scenario.process.cores or available_cores()),
-            program=Program(prepare_learners=_shared_by_learners(plan)),
         )
         asyncio.run(self._launcher.run())
 

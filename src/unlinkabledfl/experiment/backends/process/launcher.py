@@ -1,29 +1,27 @@
-"""Start the nodes of a run on this host, lead them through it, write down what they report, and leave nothing behind.
+"""Start the nodes of a run, lead them through it, write down what they report, and leave nothing behind.
 
-Two forkservers, one with and one without PyTorch; from each a process a node. The launcher joins the two processes of a
-node by a socket and hears neither packets nor models: what nodes tell it are figures.
+Who keeps the nodes, as processes or in containers, is its `Hosts`. The launcher hears neither packets nor models: what
+nodes tell it are figures.
 
 The order of things is the `Supervisor`'s; this module does what that says, and tells it what happens.
 
-Invariant: when `run` returns or raises, no process that it started is left.
+Invariant: when `run` returns or raises, nothing that was started for it is left.
 """
 
 import asyncio
 import os
-import signal
 import socket
 from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from functools import partial
-from pathlib import Path
-from typing import IO, Any, assert_never
+from typing import assert_never
 
 from unlinkabledfl.errors import LocalProtocolError, RunError
 from unlinkabledfl.experiment.backends.process import messages as say
 from unlinkabledfl.experiment.backends.process.channel import Channel
 from unlinkabledfl.experiment.backends.process.failures import first_of
-from unlinkabledfl.experiment.backends.process.forkserver import ForkRequest, ForkServer
+from unlinkabledfl.experiment.backends.process.hosts import Hosts, NodeLaunch, Processes
 from unlinkabledfl.experiment.backends.process.supervisor import (
     EndNode,
     NodeLost,
@@ -38,50 +36,17 @@ from unlinkabledfl.experiment.backends.process.supervisor import (
 from unlinkabledfl.experiment.backends.process.turns import Turns
 from unlinkabledfl.experiment.backends.process.usage import Usage, read_usage
 from unlinkabledfl.experiment.records import EventKind, Recorder, Status
-from unlinkabledfl.learning.worker_start import NICENESS, say_ending
 
-__all__ = ["Launcher", "NodeLaunch", "Program"]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NodeLaunch:
-    """What one node is started with."""
-
-    node_id: str
-    configure: say.Configure
-    log: Path
-    first_round: int = 1
-    core: int | None = None
+__all__ = ["Launcher"]
 
 
 @dataclass(slots=True)
 class _Node:
     launch: NodeLaunch
     channel: Channel | None = None
-    mix: int | None = None
-    """Its mix process, while it lives."""
-    learner: int | None = None
     cpu_before_s: dict[int, float] = field(default_factory=dict)
     """What each of its processes had used when that was last asked."""
     counters: Mapping[str, int] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Program:
-    """What the processes of nodes run, and what their forkservers import before."""
-
-    mix: str = "unlinkabledfl.experiment.node_main:main"
-    mix_preload: Sequence[str] = ("unlinkabledfl.experiment.node_preload",)
-    learner: str = "unlinkabledfl.experiment.backends.process.learner_main:main"
-    learner_preload: Sequence[str] = (
-        "unlinkabledfl.learning.preload",
-        "unlinkabledfl.experiment.backends.process.learner_main",
-    )
-    prepare_learners: Mapping[str, Any] = field(default_factory=dict)
-    """See `ForkServer`: what the learners of all nodes share."""
-
-
-_NODES = Program()
 
 
 class Launcher:
@@ -91,41 +56,35 @@ class Launcher:
         self,
         nodes: Sequence[NodeLaunch],
         *,
+        hosts: Hosts,
         recorder: Recorder,
         settings: SupervisorSettings,
         turns: int,
-        program: Program = _NODES,
     ) -> None:
         self._nodes = [_Node(launch) for launch in nodes]
         self._recorder = recorder
         joins = {index: launch.first_round for index, launch in enumerate(nodes) if launch.first_round > 1}
         self._supervisor = Supervisor(nodes=len(nodes), settings=settings, joins=joins)
         self._turns = Turns(count=turns)
-        self._program = program
-        self._mixes = ForkServer(preload=program.mix_preload)
-        self._learners = ForkServer(preload=program.learner_preload, prepare=program.prepare_learners)
+        self._hosts = hosts
         self._over: asyncio.Future[RunOver] | None = None
         self._tasks: asyncio.TaskGroup | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._begun_at_s: float | None = None
 
     @property
-    def processes(self) -> Mapping[int, tuple[int | None, int | None]]:
-        """The mix process and the learner of each node, while they live."""
-        return {index: (node.mix, node.learner) for index, node in enumerate(self._nodes)}
+    def processes(self) -> Mapping[int, Processes]:
+        """The processes of each node, while they live."""
+        return {index: self._hosts.processes(index) for index in range(len(self._nodes))}
 
     async def run(self) -> None:
         """Run until the last node has ended; RunError if the run failed. Cancelling it stops the nodes in order."""
         loop = asyncio.get_running_loop()
         self._over = loop.create_future()
         async with AsyncExitStack() as stack:
-            stack.push_async_callback(self._learners.close)
-            stack.push_async_callback(self._mixes.close)
+            stack.push_async_callback(self._hosts.close)
             stack.callback(self._stop_timer)
-            try:
-                await asyncio.gather(self._mixes.start(), self._learners.start())
-            except OSError as error:
-                raise RunError(f"the processes for nodes cannot be started: {error}") from error
+            await self._hosts.open(self)
             try:
                 async with asyncio.TaskGroup() as self._tasks:
                     over = await self._lead()
@@ -138,8 +97,7 @@ class Launcher:
         if self._over is None:
             raise LocalProtocolError("a launcher leads what it has started")
         try:
-            for index in range(len(self._nodes)):
-                await self._fork(index)
+            await self._hosts.start()
             self._supervisor.start(now_s=self._now_s())
             self._follow()
             return await asyncio.shield(self._over)
@@ -149,78 +107,29 @@ class Launcher:
             await self._over
             raise
 
-    # -- processes ----------------------------------------------------------------------------------------------
+    # -- what the keeper of nodes says ----------------------------------------------------------------------------
 
-    async def _fork(self, index: int) -> None:
-        """Start the mix process of a node, and send it its configuration."""
-        node, launch = self._nodes[index], self._nodes[index].launch
-        ours, theirs = socket.socketpair()
-        node.channel = Channel(ours, on_message=partial(self._heard, index), on_close=partial(self._unheard, index))
-        node.channel.send(launch.configure)
-        with theirs, _appended(launch.log) as log:
-            request = ForkRequest(
-                main=self._program.mix,
-                name=f"unl-node-{index}",
-                cores=None if launch.core is None else (launch.core,),
-                death_signal=signal.SIGTERM,
-                log=log.fileno(),
-            )
-            try:
-                process_id = await self._mixes.fork(request, theirs, on_exit=partial(self._mix_ended, index))
-            except OSError as error:
-                node.channel.close()
-                self._ended(index, f"could not be started: {error}")
-                return
-        if self._mixes.is_alive(process_id):
-            node.mix = process_id
-
-    def _mix_ended(self, index: int, _process_id: int, code: int | None) -> None:
+    def connected(self, index: int, end: socket.socket) -> None:
         node = self._nodes[index]
-        # The last that it said may still be in the pipe, and says more than its exit code.
-        if node.channel is not None and node.channel.is_open:
-            node.channel.read_rest()
-            node.channel.close()
-        node.mix = None
-        if node.learner is not None:
-            self._learners.signal(node.learner, signal.SIGKILL)
-        self._ended(index, say_ending(code))
+        node.channel = Channel(end, on_message=partial(self._heard, index), on_close=partial(self._unheard, index))
+        node.channel.send(node.launch.configure)
 
-    def _ended(self, index: int, how: str) -> None:
+    def ended(self, index: int, how: str) -> None:
+        channel = self._nodes[index].channel
+        # The last that it said may still be in the pipe, and says more than its exit code.
+        if channel is not None and channel.is_open:
+            channel.read_rest()
+            channel.close()
         self._grant(self._turns.give_back(index))
         self._supervisor.node_ended(index, how=how, now_s=self._now_s())
         self._follow()
 
-    async def _start_learner(self, index: int) -> None:
-        """Start a process for the learner of a node, in the place of the one before."""
-        node, launch = self._nodes[index], self._nodes[index].launch
-        if node.learner is not None:
-            self._learners.signal(node.learner, signal.SIGKILL)
-        ours, theirs = socket.socketpair()
-        with ours, theirs, _appended(launch.log) as log:
-            request = ForkRequest(
-                main=self._program.learner,
-                name=f"unl-learner-{index}",
-                niceness=NICENESS,
-                cores=None if launch.core is None else (launch.core,),
-                log=log.fileno(),
-            )
-            try:
-                process_id = await self._learners.fork(request, theirs, on_exit=partial(self._learner_ended, index))
-            except OSError as error:
-                self._tell(index, say.LearnerRefused(reason=str(error)))
-                return
-            node.learner = process_id
-            self._tell(index, say.LearnerStarted(process_id=process_id), file=ours.detach())
-        if not self._learners.is_alive(process_id):
-            self._learner_ended(index, process_id, None)
-        elif node.mix is None:  # it ended while we waited
-            self._learners.signal(process_id, signal.SIGKILL)
-
-    def _learner_ended(self, index: int, process_id: int, code: int | None) -> None:
-        node = self._nodes[index]
-        if node.learner == process_id:
-            node.learner = None
-            self._tell(index, say.LearnerEnded(process_id=process_id, code=code))
+    def tell(self, index: int, message: say.ToNode, *, file: int | None = None) -> None:
+        channel = self._nodes[index].channel
+        if channel is not None:
+            channel.send(message, file=file)
+        elif file is not None:
+            os.close(file)
 
     # -- what nodes say -----------------------------------------------------------------------------------------
 
@@ -232,7 +141,7 @@ class Launcher:
         """The pipe of a node has closed; its end is reported by itself, unless we closed it for what it said."""
         if reason:
             self._supervisor.node_failed(index, reason=f"said what no node says: {reason}", now_s=self._now_s())
-            self._kill(index)
+            self._hosts.kill(index)
 
     def _take(self, index: int, message: say.FromNode) -> None:
         supervisor, now_s = self._supervisor, self._now_s()
@@ -252,6 +161,7 @@ class Launcher:
             case say.RoundReport(at_s=at_s, round_number=round_number, metrics=metrics):
                 used = self._usage(index)
                 self._recorder.record(time_s=at_s, round_number=round_number, node=index, metrics={**metrics, **used})
+                self._hosts.round_finished(index)
                 supervisor.round_finished(index, round_number=round_number, now_s=now_s)
             case _:
                 supervisor.node_said(index, now_s=now_s)
@@ -272,7 +182,7 @@ class Launcher:
         match message:
             case say.LearnerWanted():
                 if self._tasks is not None:
-                    self._tasks.create_task(self._start_learner(index))
+                    self._tasks.create_task(self._hosts.start_learner(index))
             case say.TurnWanted():
                 self._grant(self._turns.want(index))
             case say.TurnReturned():
@@ -302,9 +212,9 @@ class Launcher:
                 case SendBegin(nodes=nodes):
                     self._begin(nodes)
                 case SendStop(nodes=nodes):
-                    self._tell_all(nodes, say.Stop())
+                    self._stop(nodes)
                 case EndNode(node=index):
-                    self._kill(index)
+                    self._hosts.kill(index)
                 case NodeLost(node=index, reason=reason):
                     self._event(index, EventKind.DEATH, reason)
                 case RunOver():
@@ -313,6 +223,12 @@ class Launcher:
                 case _:
                     assert_never(event)
         self._set_timer()
+
+    def _stop(self, nodes: Sequence[int]) -> None:
+        self._tell_all(nodes, say.Stop())
+        for index in nodes:
+            if self._nodes[index].channel is None:  # it does not listen yet
+                self._hosts.kill(index)
 
     def _set_timer(self) -> None:
         self._stop_timer()
@@ -329,11 +245,6 @@ class Launcher:
         self._supervisor.handle_timer(now_s=self._now_s())
         self._follow()
 
-    def _kill(self, index: int) -> None:
-        process_id = self._nodes[index].mix
-        if process_id is not None:
-            self._mixes.signal(process_id, signal.SIGKILL)
-
     # -- small things -------------------------------------------------------------------------------------------
 
     def _grant(self, nodes: Sequence[int]) -> None:
@@ -341,32 +252,26 @@ class Launcher:
 
     def _tell_all(self, nodes: Sequence[int], message: say.ToNode) -> None:
         for index in nodes:
-            self._tell(index, message)
-
-    def _tell(self, index: int, message: say.ToNode, *, file: int | None = None) -> None:
-        channel = self._nodes[index].channel
-        if channel is not None:
-            channel.send(message, file=file)
-        elif file is not None:
-            os.close(file)
+            self.tell(index, message)
 
     def _usage(self, index: int) -> dict[str, float]:
         """What the node has used since this was last asked, and the memory that it holds."""
-        node = self._nodes[index]
-        mix, learner = self._used_since(node, node.mix), self._used_since(node, node.learner)
+        node, processes = self._nodes[index], self._hosts.processes(index)
+        mix = None if processes.mix is None else self._used_since(node, processes.mix)
         if mix is None:
             return {}
         metrics = {"cpu_s": mix.cpu_s, "cpu_mix_s": mix.cpu_s, "pss_mib": mix.pss_mib, "pss_mix_mib": mix.pss_mib}
-        if learner is not None:
-            metrics["cpu_learner_s"] = learner.cpu_s
-            metrics["cpu_s"] += learner.cpu_s
-            metrics["pss_mib"] += learner.pss_mib
+        learner = [used for process in processes.learner if (used := self._used_since(node, process)) is not None]
+        if learner:
+            metrics["cpu_learner_s"] = sum(used.cpu_s for used in learner)
+            metrics["cpu_s"] += metrics["cpu_learner_s"]
+            metrics["pss_mib"] += sum(used.pss_mib for used in learner)
         return metrics
 
     @staticmethod
-    def _used_since(node: _Node, process_id: int | None) -> Usage | None:
-        used = None if process_id is None else read_usage(process_id)
-        if used is None or process_id is None:
+    def _used_since(node: _Node, process_id: int) -> Usage | None:
+        used = read_usage(process_id)
+        if used is None:
             return None
         before_s = node.cpu_before_s.get(process_id, 0.0)
         node.cpu_before_s[process_id] = used.cpu_s
@@ -392,10 +297,3 @@ class Launcher:
     @staticmethod
     def _now_s() -> float:
         return asyncio.get_running_loop().time()
-
-
-def _appended(path: Path) -> IO[bytes]:
-    try:
-        return path.open("ab", buffering=0)
-    except OSError as error:
-        raise RunError(f"{path} cannot be written: {error.strerror}") from error
