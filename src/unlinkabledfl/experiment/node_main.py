@@ -17,7 +17,7 @@ from unlinkabledfl.experiment.backends.process.launcher_link import LauncherLink
 from unlinkabledfl.experiment.node_config import FullNodeConfig
 from unlinkabledfl.experiment.node_runtime import NodeRuntime, Place
 
-__all__ = ["explain", "main", "quieten_quic", "set_up_logging", "stop_on_signals"]
+__all__ = ["explain", "main", "quieten_quic", "serve", "set_up_logging", "stop_on_signals"]
 
 _OK: Final = 0
 _BUG: Final = 1
@@ -33,7 +33,7 @@ _LOG = logging.getLogger(__name__)
 def main(connection: socket.socket) -> int:
     """Run the node that the launcher at the other end describes, and return the exit code."""
     set_up_logging(sys.stderr)
-    return asyncio.run(_serve(connection))
+    return asyncio.run(serve(connection))
 
 
 def set_up_logging(stream: object) -> None:
@@ -62,8 +62,9 @@ def stop_on_signals(stop: Callable[[], None]) -> None:
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, told)
 
 
-async def _serve(connection: socket.socket) -> int:
-    launcher = LauncherLink(connection)
+async def serve(connection: socket.socket, *, link: Callable[[socket.socket], LauncherLink] = LauncherLink) -> int:
+    """Run the node to its end, whatever that is; `link` makes its side of the connection."""
+    launcher = link(connection)
     stop_on_signals(launcher.stop)
     try:
         await _run(launcher)

@@ -7,6 +7,7 @@ other side as a closed socket.
 import ctypes
 import os
 import signal
+import sys
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from importlib import import_module
@@ -112,3 +113,8 @@ class _Server:
 
 def _failed(error: Exception) -> bytes:
     return Message(kind=Kind.FAILED, body={"error": type(error).__name__, "message": str(error)}).to_bytes()
+
+
+if __name__ == "__main__":
+    with Connection(int(sys.argv[1])) as _pipe:
+        run(_pipe, niceness=int(sys.argv[2]))

@@ -1,10 +1,16 @@
 """Who starts the process of a learner worker: the standard library's forkserver here, a launcher for a run of many.
 
 A worker process is a process with a socket to it. Whoever starts one knows how it ended and how to end it.
+`fork_worker` is quick from the second one on; `spawn_worker` keeps no forkserver in memory, which is best where there
+is one learner.
 """
 
 import multiprocessing
+import os
 import signal
+import socket
+import subprocess
+import sys
 from collections.abc import Callable
 from contextlib import suppress
 from multiprocessing.connection import Connection
@@ -12,7 +18,16 @@ from typing import Final, Protocol
 
 from unlinkabledfl.learning import worker_process
 
-__all__ = ["NICENESS", "PRELOAD", "StartWorker", "WorkerProcess", "fork_worker", "say_ending"]
+__all__ = [
+    "NICENESS",
+    "PRELOAD",
+    "StartWorker",
+    "WorkerProcess",
+    "fork_worker",
+    "hang_up",
+    "say_ending",
+    "spawn_worker",
+]
 
 PRELOAD: Final = ("unlinkabledfl.learning.preload",)
 """What a forkserver should import before the first learner: `set_forkserver_preload` takes it."""
@@ -38,6 +53,10 @@ class WorkerProcess(Protocol):
         """Say how it ended, after its socket has closed: `was killed by SIGKILL`."""
         ...
 
+    def hang_up(self) -> None:
+        """Make whoever waits for an answer, in any thread, wait no longer."""
+        ...
+
     def stop(self) -> None:
         """End it, if it lives; afterwards nothing is left of it."""
         ...
@@ -54,9 +73,20 @@ def say_ending(code: int | None) -> str:
     return f"was killed by {signal.Signals(-code).name}" if code < 0 else f"ended with exit code {code}"
 
 
+def hang_up(connection: Connection) -> None:
+    """Shut a socket down for whoever reads it, in any thread, without closing it under their hands."""
+    with suppress(OSError), socket.socket(fileno=os.dup(connection.fileno())) as end:
+        end.shutdown(socket.SHUT_RDWR)
+
+
 def fork_worker(*, niceness: int = NICENESS) -> WorkerProcess:
     """Start one by the forkserver of this process."""
     return _Forked(niceness)
+
+
+def spawn_worker(*, niceness: int = NICENESS) -> WorkerProcess:
+    """Start one with an interpreter of its own."""
+    return _Spawned(niceness)
 
 
 class _Forked:
@@ -76,6 +106,9 @@ class _Forked:
         self._process.join(_EXIT_S)
         return say_ending(self._process.exitcode)
 
+    def hang_up(self) -> None:
+        hang_up(self.connection)
+
     def stop(self) -> None:
         self.connection.close()
         with suppress(ValueError):
@@ -84,3 +117,31 @@ class _Forked:
                 self._process.kill()
                 self._process.join()
             self._process.close()
+
+
+class _Spawned:
+    def __init__(self, niceness: int) -> None:
+        ours, theirs = socket.socketpair()
+        with theirs:
+            command = [sys.executable, "-m", worker_process.__name__, str(theirs.fileno()), str(niceness)]
+            self._process = subprocess.Popen(  # noqa: S603 - the command is ours
+                command, pass_fds=[theirs.fileno()], stdin=subprocess.DEVNULL
+            )
+        self.connection = Connection(ours.detach())
+
+    @property
+    def process_id(self) -> int | None:
+        return self._process.pid
+
+    def ending(self) -> str:
+        with suppress(subprocess.TimeoutExpired):
+            self._process.wait(_EXIT_S)
+        return say_ending(self._process.returncode)
+
+    def hang_up(self) -> None:
+        hang_up(self.connection)
+
+    def stop(self) -> None:
+        self.connection.close()
+        self._process.kill()
+        self._process.wait()

@@ -11,6 +11,7 @@ from tests.unit.learning.samples import lenet_learner
 from unlinkabledfl.errors import ConfigError, LearnerError, LocalProtocolError
 from unlinkabledfl.learning.worker import LearnerWorker
 from unlinkabledfl.learning.worker_protocol import Kind, Layout, Message, Slots
+from unlinkabledfl.learning.worker_start import StartWorker, fork_worker, spawn_worker
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -20,8 +21,10 @@ if TYPE_CHECKING:
 SAMPLES = "tests.unit.learning.samples"
 
 
-def fragile(fault: str, *, restarts: int = 3, limit_s: float | None = None) -> LearnerWorker:
-    return LearnerWorker(f"{SAMPLES}:FragileLearner", {"fault": fault}, restarts=restarts, limit_s=limit_s)
+def fragile(
+    fault: str, *, restarts: int = 3, limit_s: float | None = None, start: StartWorker | None = None
+) -> LearnerWorker:
+    return LearnerWorker(f"{SAMPLES}:FragileLearner", {"fault": fault}, restarts=restarts, limit_s=limit_s, start=start)
 
 
 def test_a_worker_trains_exactly_as_the_same_learner_does_here() -> None:
@@ -39,8 +42,9 @@ def test_a_worker_trains_exactly_as_the_same_learner_does_here() -> None:
     assert all(np.allclose(state[name], array, atol=1e-6) for name, array in here.state().items())
 
 
-def test_a_worker_has_a_lower_priority_and_another_process() -> None:
-    with fragile("nothing") as worker:
+@pytest.mark.parametrize("start", [fork_worker, spawn_worker])
+def test_a_worker_has_a_lower_priority_and_another_process(start: StartWorker) -> None:
+    with fragile("nothing", start=start) as worker:
         metrics = worker.evaluate()
 
     assert metrics["niceness"] == min(os.nice(0) + 10, 19)
@@ -59,9 +63,12 @@ def test_an_exception_in_training_is_told_and_the_state_is_the_one_before() -> N
         assert worker.train(3) == {"rounds": 2.0}
 
 
+@pytest.mark.parametrize("start", [fork_worker, spawn_worker])
 @pytest.mark.parametrize(("fault", "said"), [("exit", "exit code 9"), ("kill", "SIGKILL")])
-def test_a_worker_that_dies_is_told_of_and_started_again_with_the_last_state(fault: str, said: str) -> None:
-    with fragile(fault) as worker:
+def test_a_worker_that_dies_is_told_of_and_started_again_with_the_last_state(
+    fault: str, said: str, start: StartWorker
+) -> None:
+    with fragile(fault, start=start) as worker:
         worker.train(1)
         process_id = worker.process_id
 

@@ -13,8 +13,6 @@ Invariant: `close` returns at once, also in the middle of a training.
 """
 
 import asyncio
-import os
-import socket
 import threading
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -24,7 +22,7 @@ from typing import Any, TypeVar
 
 from unlinkabledfl.errors import LearnerError
 from unlinkabledfl.learning.worker import LearnerWorker
-from unlinkabledfl.learning.worker_start import StartWorker, WorkerProcess, say_ending
+from unlinkabledfl.learning.worker_start import StartWorker, WorkerProcess, hang_up, say_ending
 from unlinkabledfl.node.learner import Metrics, State
 
 __all__ = ["HandedWorker", "ProcessLearner", "Turn"]
@@ -56,9 +54,7 @@ class HandedWorker:
         return say_ending(self._end)
 
     def hang_up(self) -> None:
-        """Make whoever waits for an answer, in any thread, wait no longer."""
-        with socket.socket(fileno=os.dup(self.connection.fileno())) as end:
-            end.shutdown(socket.SHUT_RDWR)
+        hang_up(self.connection)
 
     def stop(self) -> None:
         # The process itself is ended by the launcher, when it is asked for another or when this node ends.
@@ -116,7 +112,7 @@ class ProcessLearner:
     def close(self) -> None:
         """Give the process up. A call under way ends with a LearnerError."""
         self._closed = True
-        if isinstance(self._process, HandedWorker):
+        if self._process is not None:
             self._process.hang_up()
         self._thread.submit(self._worker.close)
         self._thread.shutdown(wait=False)
