@@ -34,9 +34,9 @@ $(READY): pyproject.toml
 	@"$(PYTHON)" -c 'import ensurepip, venv' 2>/dev/null || { echo 'This Python cannot make virtual environments. On Debian and Ubuntu: apt install python3-venv' >&2; exit 1; }
 	@[ "$$(cat $(READY) 2>/dev/null)" = "$(CURDIR)" ] || "$(PYTHON)" -m venv --clear $(VENV)
 	@rm -f $(READY) $(FUZZ_READY)
-	@if $(PIP) install --quiet --editable '.[dev,learning,dp,experiment,bench,ipp]'; then :; else \
+	@if $(PIP) install --quiet --editable '.[dev,learning,dp,experiment,manager,bench,ipp]'; then :; else \
 		echo 'NOTE: an optional extra did not install (its messages are above). Going on without it.' >&2; \
-		$(PIP) install --quiet --editable '.[dev,experiment]' || exit 1; \
+		$(PIP) install --quiet --editable '.[dev,experiment,manager]' || exit 1; \
 		$(PIP) install --quiet --editable '.[learning]' 2>/dev/null || \
 			echo 'NOTE: no PyTorch: nothing can be trained here. It has no wheels for some platforms.' >&2; \
 		$(PIP) install --quiet --editable '.[dp]' 2>/dev/null || \
@@ -66,6 +66,7 @@ lint: $(READY) ## Check style, types and layers only
 docs: $(READY) ## Write the generated pages of docs/ anew
 	$(RUN)/python docs/generate_state_machines.py
 	$(RUN)/python docs/generate_scenario_reference.py
+	$(RUN)/python docs/generate_openapi.py
 
 bench: $(READY) ## Measure what the README claims
 	$(RUN)/unlinkabledfl bench packet

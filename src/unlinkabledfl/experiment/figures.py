@@ -7,7 +7,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 __all__ = [
     "Caution", "Entropies", "Exchanged", "Figures", "Fragmented", "Graph", "Indicators", "Linkability", "Resources",
-    "Robustness", "Sent", "Timing",
+    "Robustness", "RouteLinkability", "Sent", "Timing",
 ]  # fmt: skip
 
 
@@ -86,12 +86,22 @@ class Entropies(_Part):
     basis: str
 
 
+class RouteLinkability(_Part):
+    """What the last hop would tell if routes were of this kind."""
+
+    route: str
+    last_hop: float | None
+    guess: float | None
+    basis: str
+
+
 class Linkability(_Part):
     """What the last hop alone tells of the sender."""
 
     last_hop: float | None
     guess: float
     basis: str
+    by_route: tuple[RouteLinkability, ...] = Field(description="The same scenario with each kind of route.")
 
 
 class Robustness(_Part):

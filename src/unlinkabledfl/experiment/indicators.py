@@ -6,9 +6,10 @@ approximation, its `basis` says on which.
 
 import math
 import os
-from typing import Any, Final
+from typing import Any, Final, get_args
 
 from unlinkabledfl.analysis.entropy import krum_budget, local_relay_entropy_bits, path_entropy_bits
+from unlinkabledfl.errors import ConfigError
 from unlinkabledfl.experiment import expectations, figures
 from unlinkabledfl.experiment.cautions import cautions_of
 from unlinkabledfl.experiment.data import check_data
@@ -19,7 +20,8 @@ from unlinkabledfl.experiment.linkability import last_hop_linkability
 from unlinkabledfl.experiment.model_sizes import layout_of
 from unlinkabledfl.experiment.scenario import Scenario
 from unlinkabledfl.experiment.scenario.learning import BUILT_IN_LEARNER, CodecName
-from unlinkabledfl.experiment.translation import mixer_settings
+from unlinkabledfl.experiment.scenario.network import RouteName
+from unlinkabledfl.experiment.translation import geometry_on, mixer_settings
 from unlinkabledfl.fragments import rule_by_name
 from unlinkabledfl.mixnet.delay_law import make_delay_law
 from unlinkabledfl.mixnet.envelope import EnvelopeCodec
@@ -224,7 +226,23 @@ def _entropies(scenario: Scenario, traffic: Traffic) -> figures.Entropies:
 
 def _linkability(scenario: Scenario, graph: Topology) -> figures.Linkability:
     found = last_hop_linkability(graph, scenario.mixnet)
-    return figures.Linkability(last_hop=found.accuracy, guess=found.guess, basis=found.basis)
+    return figures.Linkability(
+        last_hop=found.accuracy,
+        guess=found.guess,
+        basis=found.basis,
+        by_route=tuple(_route_linkability(scenario, graph, route) for route in get_args(RouteName)),
+    )
+
+
+def _route_linkability(scenario: Scenario, graph: Topology, route: RouteName) -> figures.RouteLinkability:
+    other = scenario.model_copy(update={"mixnet": scenario.mixnet.model_copy(update={"route": route})})
+    try:
+        check_exchange(graph, other)
+        geometry_on(other.mixnet, graph)
+        found = last_hop_linkability(graph, other.mixnet)
+    except ConfigError as error:
+        return figures.RouteLinkability(route=route, last_hop=None, guess=None, basis=f"cannot be: {error}")
+    return figures.RouteLinkability(route=route, last_hop=found.accuracy, guess=found.guess, basis=found.basis)
 
 
 def _robustness(scenario: Scenario, graph: Topology) -> figures.Robustness:

@@ -164,6 +164,11 @@ class RunDirectory:
         return self.path / "events.csv"
 
     @property
+    def phases_path(self) -> Path:
+        """What nodes did when."""
+        return self.path / "phases.csv"
+
+    @property
     def summary_path(self) -> Path:
         """What the run came to."""
         return self.path / "summary.json"
@@ -172,6 +177,11 @@ class RunDirectory:
     def report_path(self) -> Path:
         """The page for people."""
         return self.path / "report.html"
+
+    @property
+    def board_path(self) -> Path:
+        """What adversaries made of its trace, where it was attacked."""
+        return self.path / "board.json"
 
     def log_path(self, node: int | None = None) -> Path:
         """Return where a node logs; without one, the launcher."""
@@ -197,7 +207,7 @@ class RunDirectory:
             status = Status(self.summary().get("status", ""))
         except (RunError, ValueError):
             status = Status.RUNNING
-        return Status.INTERRUPTED if status is Status.RUNNING and not self._has_writer() else status
+        return Status.INTERRUPTED if status is Status.RUNNING and not self.has_writer() else status
 
     def description(self) -> RunDescription:
         """Say what the run is, by its summary, or by its scenario where the summary is damaged."""
@@ -248,21 +258,8 @@ class RunDirectory:
         """Return the nodes whose last model is here."""
         return checkpoints.checkpointed_nodes(self.path / "checkpoints")
 
-    def _described_by_scenario(self) -> dict[str, Any]:
-        try:
-            scenario = tomllib.loads(self.scenario_toml())
-        except (RunError, tomllib.TOMLDecodeError, RecursionError):
-            return {}
-        run, topology = (part if isinstance(part := scenario.get(name), dict) else {} for name in ("run", "topology"))
-        return {
-            "run": run.get("name"),
-            "backend": run.get("backend"),
-            "seed": run.get("seed"),
-            "planned_rounds": run.get("rounds"),
-            "nodes": topology.get("nodes"),
-        }
-
-    def _has_writer(self) -> bool:
+    def has_writer(self) -> bool:
+        """Whether some process writes this run now."""
         if self._lock is not None:
             return True
         try:
@@ -278,6 +275,30 @@ class RunDirectory:
         finally:
             os.close(descriptor)
 
+    def writer(self) -> int | None:
+        """Return the process that writes this run now, None where none does."""
+        if not self.has_writer():
+            return None
+        try:
+            noted = (self.path / ".lock").read_text(encoding="ascii")
+        except (OSError, UnicodeDecodeError):
+            return None
+        return int(noted) if noted.isdigit() and len(noted) < 10 else None  # noqa: PLR2004 - no process has more digits
+
+    def _described_by_scenario(self) -> dict[str, Any]:
+        try:
+            scenario = tomllib.loads(self.scenario_toml())
+        except (RunError, tomllib.TOMLDecodeError, RecursionError):
+            return {}
+        run, topology = (part if isinstance(part := scenario.get(name), dict) else {} for name in ("run", "topology"))
+        return {
+            "run": run.get("name"),
+            "backend": run.get("backend"),
+            "seed": run.get("seed"),
+            "planned_rounds": run.get("rounds"),
+            "nodes": topology.get("nodes"),
+        }
+
 
 def _refuse(name: str) -> NoReturn:
     raise ValueError(f"{name} is not JSON")
@@ -292,6 +313,10 @@ def _lock(path: Path) -> int:
         os.close(descriptor)
         takes = "a run that nobody is writing"
         raise ConfigError(key="--out", got=str(path), takes=takes, hint="it is still running; stop it first") from error
+    # Whoever sees the lock held may want to stop its holder. The number is of no use without the lock.
+    with writing(path):
+        os.ftruncate(descriptor, 0)
+        os.write(descriptor, str(os.getpid()).encode())
     return descriptor
 
 

@@ -88,6 +88,11 @@ class AppendedLines:
         if self._end_bytes == 0:
             self.append(header + "\n")
 
+    @property
+    def end_bytes(self) -> int:
+        """How long the file is."""
+        return self._end_bytes
+
     def append(self, lines: str) -> None:
         """Write these lines, each with its end, or none of them. What is no text becomes question marks."""
         content = memoryview(lines.encode(errors="replace"))

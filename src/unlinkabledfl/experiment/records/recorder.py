@@ -58,7 +58,7 @@ class Recorder(Protocol):
         ...
 
     def phase(self, *, time_s: float, round_number: int, node: int, phase: str) -> None:
-        """Take what a node does from now on. For whoever watches: it is not written down."""
+        """Take what a node does from now on."""
         ...
 
     def finish(self, status: Status, *, reason: str = "") -> None:

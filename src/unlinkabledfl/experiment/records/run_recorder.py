@@ -15,23 +15,25 @@ from typing import Any, Final
 
 from unlinkabledfl.errors import RunError
 from unlinkabledfl.experiment.records.directory import RunDirectory
-from unlinkabledfl.experiment.records.files import AppendedLines
+from unlinkabledfl.experiment.records.journal import Journal, TableName
 from unlinkabledfl.experiment.records.recorder import EventKind, Status
 from unlinkabledfl.experiment.records.surroundings import RUN_PACKAGES, describe
 from unlinkabledfl.experiment.records.tables import (
-    EVENTS_HEADER,
-    METRICS_HEADER,
     NONE,
     Event,
+    Phase,
     Problems,
     event_line,
     metric_lines,
+    phase_line,
     write_parquet,
 )
 from unlinkabledfl.experiment.records.totals import Totals
 
 __all__ = ["RunRecorder"]
 
+RESUMED: Final = "resumed"
+"""What the event of a run that goes on says."""
 _SUMMARY_EVERY_S: Final = 1.0
 _SECONDS_DIGITS: Final = 3
 
@@ -55,10 +57,9 @@ class RunRecorder:
         self._summarised_round = 0
         if directory.metrics_path.is_file():
             self._take_up()
-        self._metrics = AppendedLines(directory.metrics_path, header=METRICS_HEADER)
-        self._events = AppendedLines(directory.events_path, header=EVENTS_HEADER)
+        self._journal = Journal(directory.path)
         if self._offset_s:
-            self.event(time_s=0.0, node=None, kind=EventKind.NOTE, text="resumed")
+            self.event(time_s=0.0, node=None, kind=EventKind.NOTE, text=RESUMED)
 
     def record(
         self, *, time_s: float, round_number: int | None, node: int | None, metrics: Mapping[str, float]
@@ -67,8 +68,9 @@ class RunRecorder:
         if self._closed or not metrics:
             return
         self._end_s = max(self._end_s, time_s + self._offset_s)
-        self._metrics.append(
-            metric_lines(time_s=time_s + self._offset_s, round_number=round_number, node=node, metrics=metrics)
+        self._journal.append(
+            TableName.METRICS,
+            metric_lines(time_s=time_s + self._offset_s, round_number=round_number, node=node, metrics=metrics),
         )
         if round_number is None or node is None:
             return
@@ -85,10 +87,15 @@ class RunRecorder:
             return
         self._end_s = max(self._end_s, time_s + self._offset_s)
         self._deaths += kind is EventKind.DEATH
-        self._events.append(event_line(Event(time_s=time_s + self._offset_s, node=node, kind=kind, text=text)))
+        line = event_line(Event(time_s=time_s + self._offset_s, node=node, kind=kind, text=text))
+        self._journal.append(TableName.EVENTS, line)
 
     def phase(self, *, time_s: float, round_number: int, node: int, phase: str) -> None:
-        """Phases are for whoever watches."""
+        """Write down what a node does now."""
+        if self._closed:
+            return
+        turned = Phase(time_s=time_s + self._offset_s, round_number=round_number, node=node, phase=phase)
+        self._journal.append(TableName.PHASES, phase_line(turned))
 
     def finish(self, status: Status, *, reason: str = "") -> None:
         """Write the summary and the columnar table, and let go of the directory."""
@@ -96,8 +103,7 @@ class RunRecorder:
             return
         self._closed = True
         try:
-            self._metrics.close()
-            self._events.close()
+            self._journal.close()
             # First what matters most: with a full disk the large table may fail.
             self._write_summary(status, reason)
             self._write_parquet()

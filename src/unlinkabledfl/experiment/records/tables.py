@@ -1,7 +1,7 @@
 """The metrics and events of a run as files of lines, and back into memory as columns.
 
 `metrics.csv` is long form: `time,round,node,metric,value`. No round: a sample of that moment. No node: the network.
-`events.csv` is `time,node,kind,text`.
+`events.csv` is `time,node,kind,text`, `phases.csv` is `time,round,node,phase`.
 
 Invariant: reading never fails because of what a line holds. A line that is not right is left out and named by its
 number; sizes are bounded before anything is kept.
@@ -11,7 +11,8 @@ import csv
 import io
 import math
 import re
-from collections.abc import Iterator, Mapping
+from array import array
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
@@ -23,10 +24,14 @@ from unlinkabledfl.errors import RunError
 from unlinkabledfl.experiment.records.files import reading, replaced_file
 from unlinkabledfl.experiment.records.recorder import EventKind
 
-__all__ = ["EVENTS_HEADER", "METRICS_HEADER", "Event", "MetricTable", "Problems", "event_line", "metric_lines"]
+__all__ = [
+    "EVENTS_HEADER", "METRICS_HEADER", "PHASES_HEADER", "Columns", "Event", "MetricRecord", "MetricTable", "Phase",
+    "Problems", "event_line", "metric_lines", "parse_event", "parse_metric_record", "parse_phase", "phase_line",
+]  # fmt: skip
 
 METRICS_HEADER: Final = "time,round,node,metric,value"
 EVENTS_HEADER: Final = "time,node,kind,text"
+PHASES_HEADER: Final = "time,round,node,phase"
 NONE: Final = -1
 """Stands in the columns `rounds` and `nodes` for an empty cell."""
 
@@ -72,6 +77,26 @@ class Event:
     text: str
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Phase:
+    """One line of `phases.csv`: what a node does from now on."""
+
+    time_s: float
+    round_number: int
+    node: int
+    phase: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MetricRecord:
+    """Lines of `metrics.csv` that were written together: figures of one node, of a round or of a moment."""
+
+    time_s: float
+    round_number: int | None
+    node: int | None
+    values: Mapping[str, float]
+
+
 def metric_name(name: str) -> str:
     """Return a metric's name as it can stand in a line: learners of users may call theirs what they like."""
     return _UNUSUAL.sub("_", name)[:64] or "_"
@@ -97,6 +122,11 @@ def event_line(event: Event) -> str:
         [f"{event.time_s:.6f}", "" if event.node is None else event.node, event.kind.value, text]
     )
     return sink.getvalue()
+
+
+def phase_line(phase: Phase) -> str:
+    """Write a phase as one line."""
+    return f"{phase.time_s:.6f},{phase.round_number},{phase.node},{metric_name(phase.phase)}\n"
 
 
 class MetricTable:
@@ -172,7 +202,7 @@ class MetricTable:
 
 def read_metrics(path: Path, problems: Problems, *, rows_max: int = ROWS_MAX) -> MetricTable:
     """Read `metrics.csv`. A run may still be writing it: a last line without its end is left out."""
-    columns = _Columns()
+    columns = Columns()
     for number, line in _lines(path, METRICS_HEADER, problems):
         if len(columns.values) >= rows_max:
             problems.add(f"{path.name}: more than {rows_max:,} rows; those from line {number:,} on are left out")
@@ -191,13 +221,43 @@ def read_events(path: Path, problems: Problems, *, events_max: int = EVENTS_MAX)
             problems.add(f"{path.name}: more than {events_max:,} events; those from line {number:,} on are left out")
             break
         try:
-            time, node, kind, text = next(csv.reader([line], strict=True))
-            events.append(
-                Event(time_s=_time(time), node=_index(node, "node"), kind=EventKind(kind), text=text[:_TEXT_MAX])
-            )
-        except (csv.Error, StopIteration, ValueError) as error:
+            events.append(parse_event(line))
+        except ValueError as error:
             problems.add(f"{path.name}, line {number:,}: {_said(error)}; the line is left out")
     return events
+
+
+def parse_event(line: str) -> Event:
+    """Read one line of `events.csv`, or raise ValueError."""
+    try:
+        time, node, kind, text = next(csv.reader([line], strict=True))
+    except (csv.Error, StopIteration) as error:
+        raise ValueError(str(error)) from error
+    return Event(time_s=_time(time), node=_index(node, "node"), kind=EventKind(kind), text=text[:_TEXT_MAX])
+
+
+def parse_phase(line: str) -> Phase:
+    """Read one line of `phases.csv`, or raise ValueError."""
+    time, round_number, node, phase = line.split(",")
+    at_round, at_node = _index(round_number, "round"), _index(node, "node")
+    if at_round is None or at_node is None or phase != metric_name(phase):
+        raise ValueError(f"{line[:64]!r} is no phase")
+    return Phase(time_s=_time(time), round_number=at_round, node=at_node, phase=phase)
+
+
+def parse_metric_record(lines: Sequence[str]) -> MetricRecord:
+    """Read lines of `metrics.csv` that differ in nothing but metric and value, or raise ValueError."""
+    time, round_number, node, *_ = lines[0].split(",")
+    values: dict[str, float] = {}
+    for line in lines:
+        *_, metric, value = line.split(",")
+        values[metric] = bounded(float(value))
+    return MetricRecord(
+        time_s=_time(time),
+        round_number=_index(round_number, "round"),
+        node=_index(node, "node"),
+        values=values,
+    )
 
 
 def _lines(path: Path, header: str, problems: Problems) -> Iterator[tuple[int, str]]:
@@ -227,14 +287,16 @@ def _skip_line(source: io.BufferedReader) -> bytes:
     return raw or last
 
 
-class _Columns:
+class Columns:
+    """A table that grows line by line: 26 bytes a row."""
+
     def __init__(self) -> None:
         self._codes: dict[str, int] = {}
-        self._times_s: list[float] = []
-        self._rounds: list[int] = []
-        self._nodes: list[int] = []
-        self._metrics: list[int] = []
-        self.values: list[float] = []
+        self._times_s = array("d")
+        self._rounds = array("i")
+        self._nodes = array("i")
+        self._metrics = array("h")
+        self.values = array("d")
 
     def add(self, line: str) -> str | None:
         """Take a line, or return what is wrong with it."""
@@ -247,6 +309,16 @@ class _Columns:
             number = bounded(float(value))
         except ValueError as error:
             return _said(error)
+        return self._append(time_s, at_round, at_node, metric, number)
+
+    def add_record(self, record: MetricRecord) -> None:
+        """Take figures that came together; those with names that cannot be are left out."""
+        for metric, value in record.values.items():
+            self._append(record.time_s, record.round_number, record.node, metric, value)
+
+    def _append(
+        self, time_s: float, round_number: int | None, node: int | None, metric: str, value: float
+    ) -> str | None:
         code = self._codes.get(metric)
         if code is None:
             if not metric or metric != metric_name(metric):
@@ -255,10 +327,10 @@ class _Columns:
                 return f"more than {_METRICS_MAX} different metrics"
             code = self._codes[metric] = len(self._codes)
         self._times_s.append(time_s)
-        self._rounds.append(NONE if at_round is None else at_round)
-        self._nodes.append(NONE if at_node is None else at_node)
+        self._rounds.append(NONE if round_number is None else round_number)
+        self._nodes.append(NONE if node is None else node)
         self._metrics.append(code)
-        self.values.append(number)
+        self.values.append(value)
         return None
 
     def table(self) -> MetricTable:

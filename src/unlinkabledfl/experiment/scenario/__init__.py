@@ -3,10 +3,13 @@
 from unlinkabledfl.experiment.scenario.learning import Aggregation, Attack, Learning, Payload
 from unlinkabledfl.experiment.scenario.loading import (
     PRESETS,
+    find_mistakes,
     load_scenario,
     override,
     parse_scenario,
+    parse_tables,
     preset,
+    preset_toml,
     validate_scenario,
 )
 from unlinkabledfl.experiment.scenario.model import Scenario
@@ -31,11 +34,14 @@ __all__ = [
     "Scenario",
     "Simulation",
     "Topology",
+    "find_mistakes",
     "keys",
     "load_scenario",
     "override",
     "parse_scenario",
+    "parse_tables",
     "preset",
+    "preset_toml",
     "sections",
     "to_toml",
     "validate_scenario",

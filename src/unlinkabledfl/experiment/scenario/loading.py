@@ -14,11 +14,14 @@ from typing import Any, Final
 from pydantic import ValidationError
 
 from unlinkabledfl.errors import ConfigError
-from unlinkabledfl.experiment.scenario.mistakes import explain, known_keys
+from unlinkabledfl.experiment.scenario.mistakes import explain, explain_all, known_keys
 from unlinkabledfl.experiment.scenario.model import Scenario
 from unlinkabledfl.experiment.scenario.schema import Key, keys
 
-__all__ = ["PRESETS", "load_scenario", "override", "parse_scenario", "preset", "validate_scenario"]
+__all__ = [
+    "PRESETS", "find_mistakes", "load_scenario", "override", "parse_scenario", "parse_tables", "preset", "preset_toml",
+    "validate_scenario",
+]  # fmt: skip
 
 PRESETS: Final = ("demo", "paper", "strong", "direct")
 _PRESET_KEY: Final = "preset"
@@ -55,6 +58,28 @@ def validate_scenario(tables: Mapping[str, Any]) -> Scenario:
         return Scenario.model_validate(dict(tables))
     except ValidationError as error:
         raise explain(error) from None
+
+
+def find_mistakes(tables: Mapping[str, Any]) -> list[ConfigError]:
+    """Return all that is wrong with nested mappings: each key once; nothing where they make a scenario."""
+    try:
+        Scenario.model_validate(dict(tables))
+    except ValidationError as error:
+        return explain_all(error)
+    except ConfigError as error:
+        return [error]
+    return []
+
+
+def parse_tables(text: str, *, origin: str = "scenario") -> Tables:
+    """Return the nested mappings of a TOML text, its preset under them; ConfigError where it does not parse."""
+    return _parse(text, origin=origin, folder=None)
+
+
+def preset_toml(name: str) -> str:
+    """Return a preset as its file says it."""
+    _preset_tables(name)
+    return (files(__package__) / "presets" / f"{name}.toml").read_text(encoding="utf-8")
 
 
 def override(tables: Mapping[str, Any], text: str) -> Tables:

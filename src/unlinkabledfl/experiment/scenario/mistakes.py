@@ -9,15 +9,23 @@ from pydantic import ValidationError
 from unlinkabledfl.errors import ConfigError
 from unlinkabledfl.experiment.scenario.schema import keys, sections
 
-__all__ = ["explain", "known_keys"]
+__all__ = ["explain", "explain_all", "known_keys"]
 
 _SHOWN = 200
 
 
 def explain(error: ValidationError) -> ConfigError:
     """Return the first mistake; a key that does not exist before a value that does not fit."""
+    return explain_all(error)[0]
+
+
+def explain_all(error: ValidationError) -> list[ConfigError]:
+    """Return all mistakes, each key once; keys that do not exist before values that do not fit."""
     found = sorted(error.errors(include_url=False), key=lambda each: each["type"] != "extra_forbidden")
-    return _explain(found[0])
+    explained: dict[str, ConfigError] = {}
+    for mistake in map(_explain, found):
+        explained.setdefault(mistake.key, mistake)
+    return list(explained.values())
 
 
 def known_keys(name: str, *, got: object) -> ConfigError:
