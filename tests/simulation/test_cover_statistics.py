@@ -38,7 +38,7 @@ class Paths:
     def relayed(self, received: Opaque, sent: Opaque) -> None:
         pass
 
-    def delivered(self, received: Opaque, *, message_id: MessageId) -> None:
+    def delivered(self, received: Opaque, *, message_id: MessageId, data: bytes) -> None:
         pass
 
 

@@ -159,5 +159,6 @@ class _NodeJournal:
     def relayed(self, received: Opaque, sent: Opaque) -> None:
         self._recorder.relayed(received, sent)
 
-    def delivered(self, received: Opaque, *, message_id: MessageId) -> None:
+    def delivered(self, received: Opaque, *, message_id: MessageId, data: bytes) -> None:
+        _ = data
         self._recorder.delivered(received, message_id)

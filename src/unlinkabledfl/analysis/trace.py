@@ -14,12 +14,16 @@ import numpy as np
 import numpy.typing as npt
 
 from unlinkabledfl.errors import ConfigError
+from unlinkabledfl.mixnet.journal import ACKNOWLEDGEMENT, DROP, LOOP, MESSAGE
 from unlinkabledfl.mixnet.mixers import MixerSettings
 from unlinkabledfl.mixnet.topology import Topology
 
 Times = npt.NDArray[np.float64]
 Nodes = npt.NDArray[np.int32]
 Indices = npt.NDArray[np.int64]
+
+PACKET_KINDS = (MESSAGE, DROP, LOOP, ACKNOWLEDGEMENT)
+"""What packets are, by the numbers in `Packets.kind`."""
 
 UNKNOWN = -1
 """Of a crossing that did not arrive, or that no compromised relay can link."""
@@ -60,8 +64,11 @@ class Crossings:
         lengths = {len(getattr(self, name)) for name in self.__slots__}
         if len(lengths) > 1:
             raise ConfigError(key="trace.crossings", got=sorted(lengths), takes="columns of one length")
+        if not np.isfinite(self.left_at_s).all() or np.isinf(self.arrived_at_s).any():
+            raise ConfigError(key="trace.left_at_s", got="an instant that is none", takes="seconds")
         if len(self) and not (np.diff(self.left_at_s) >= 0.0).all():
-            raise ConfigError(key="trace.left_at_s", got="times that go back", takes="the order of leaving")
+            hint = "sort the rows by left_at_s"
+            raise ConfigError(key="trace.left_at_s", got="times that go back", takes="the order of leaving", hint=hint)
         if (self.arrived_at_s < self.left_at_s).any():
             raise ConfigError(key="trace.arrived_at_s", got="an arrival before its departure", takes="times that pass")
 
@@ -102,6 +109,23 @@ class Oracle:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Packets:
+    """What is true of every packet whose first crossing was seen: fragments, cover and acknowledgements."""
+
+    first: Indices
+    """Its first crossing."""
+    last: Indices
+    """The last one that is known: where it ended, or was lost."""
+    origin: Nodes
+    kind: npt.NDArray[np.int8]
+    path: npt.NDArray[np.int64]
+    """A row a packet: the nodes after the origin, then UNKNOWN."""
+
+    def __len__(self) -> int:
+        return len(self.first)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Recording:
     """A trace with all that any relay could link, and the truth: what a recorder makes of a run."""
 
@@ -111,6 +135,9 @@ class Recording:
     before: Indices
     """For every crossing the one it came from; UNKNOWN: its source made it."""
     oracle: Oracle
+    groups: Indices | None = None
+    """For every target the number of the model that it is a part of, where that is known."""
+    packets: Packets | None = None
 
     def of_targets(self, rows: Indices) -> "Recording":
         """Return the same recording with only these of its targets, in this order."""

@@ -6,7 +6,7 @@ everybody's first key, so that a thousand nodes need not spread a million descri
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from unlinkabledfl.errors import LocalProtocolError
 from unlinkabledfl.experiment.graphs import ExchangeSets
@@ -19,6 +19,7 @@ from unlinkabledfl.fragments.pool import MAX_PER_RANGE
 from unlinkabledfl.mixnet.config import build_mix_node
 from unlinkabledfl.mixnet.descriptor import FINGERPRINT_BYTES, LIFETIME_MAX_S, Descriptor, sign
 from unlinkabledfl.mixnet.destinations import ListedDestinations
+from unlinkabledfl.mixnet.journal import Journal, JournaledPackets
 from unlinkabledfl.mixnet.keys import KeyRotated
 from unlinkabledfl.mixnet.mix_node import MixNode
 from unlinkabledfl.mixnet.packets import PacketFormat
@@ -82,6 +83,10 @@ class NodeParts:
         exchange = None if graph is None else ExchangeSets(graph.topology, config.mixnet)
         return cls(packets=packets, graph=graph, graph_routes=routes, exchange=exchange)
 
+    def journaled(self, journal: Journal) -> "NodeParts":
+        """Return the parts of a node that is watched; it does the same as one that is not."""
+        return replace(self, packets=JournaledPackets(self.packets, journal))
+
 
 def build_participant(
     config: FullNodeConfig,
@@ -140,10 +145,16 @@ def describe_with(
 
 
 class VirtualNodes:
-    """Makes the participants of a virtual world. `first_round` is where a run that is taken up goes on."""
+    """Makes the participants of a virtual world. `first_round` is where a run that is taken up goes on.
 
-    def __init__(self, plan: ExperimentPlan, *, first_round: int = 1) -> None:
+    `journal` gives where the packets of the node at an index are taken down, if they are.
+    """
+
+    def __init__(
+        self, plan: ExperimentPlan, *, first_round: int = 1, journal: Callable[[int], Journal] | None = None
+    ) -> None:
         scenario = plan.scenario
+        self._journal = journal
         self._plan = plan
         self._first_round = first_round
         graph = TransportGraph(topology=plan.topology, node_ids=plan.node_ids)
@@ -181,7 +192,7 @@ class VirtualNodes:
             state=state,
             entropy=entropy,
             describe=None if untold else describe,
-            parts=self._parts,
+            parts=self._parts if self._journal is None else self._parts.journaled(self._journal(index)),
             first_serial=serial << 32,
             first_round=max(first_round or 1, self._first_round),
         )

@@ -28,6 +28,8 @@ from unlinkabledfl.experiment.records import (
 )
 from unlinkabledfl.experiment.scenario import Scenario, parse_scenario, to_toml
 from unlinkabledfl.experiment.scenario.learning import BUILT_IN_LEARNER
+from unlinkabledfl.experiment.tracing.logs import TraceFolder
+from unlinkabledfl.experiment.tracing.recording import begin_trace, check_trace, keep_trace
 from unlinkabledfl.learning import datasets
 
 __all__ = ["conduct", "create_run", "resume_run"]
@@ -36,6 +38,7 @@ __all__ = ["conduct", "create_run", "resume_run"]
 def create_run(scenario: Scenario, out: Path) -> RunDirectory:
     """Make the directory of a new run, unless it is plain already that there can be none."""
     topology = plan_experiment(scenario).topology
+    check_trace(scenario)
     if scenario.learning.factory == BUILT_IN_LEARNER:
         # A dataset that is missing or damaged is found here, and not by every process that wants to train.
         datasets.load(scenario.learning.dataset)
@@ -67,12 +70,14 @@ def conduct(
     checkpoints = {node: directory.checkpoint(node) for node in directory.checkpointed_nodes()}
     records = RunRecorder(directory)
     recorder = Fanout([records, *watchers])
-    job = Job(scenario=scenario, directory=directory, recorder=recorder, checkpoints=checkpoints)
-    if scenario.monitoring.trace:
-        text = "monitoring.trace: runs do not record the links yet; no observed.parquet is written"
-        recorder.event(time_s=0.0, node=None, kind=EventKind.NOTE, text=text)
+    trace = begin_trace(scenario, directory.path)
+    job = Job(scenario=scenario, directory=directory, recorder=recorder, checkpoints=checkpoints, trace=trace)
     try:
-        backend.run(job)
+        try:
+            backend.run(job)
+        finally:
+            if trace is not None:
+                _keep(trace, job)
     except KeyboardInterrupt:
         recorder.finish(Status.INTERRUPTED, reason="interrupted by its operator")
         raise
@@ -84,3 +89,12 @@ def conduct(
         raise
     recorder.finish(Status.FINISHED)
     return records.document()
+
+
+def _keep(trace: TraceFolder, job: Job) -> None:
+    """Make files of the trace; a run is no failure because its trace cannot be written."""
+    try:
+        text = keep_trace(job.scenario, trace, job.directory.path).sentence()
+    except (OSError, UnlinkableError) as error:
+        text = f"the trace was not written: {error}; its logs are in {trace.path.name}/"
+    job.recorder.event(time_s=0.0, node=None, kind=EventKind.NOTE, text=text)

@@ -16,6 +16,7 @@ from unlinkabledfl.experiment.backends.process.failures import first_of
 from unlinkabledfl.experiment.backends.process.launcher_link import LauncherLink
 from unlinkabledfl.experiment.node_config import FullNodeConfig
 from unlinkabledfl.experiment.node_runtime import NodeRuntime, Place
+from unlinkabledfl.experiment.tracing.logs import TraceFolder
 
 __all__ = ["explain", "main", "quieten_quic", "serve", "set_up_logging", "stop_on_signals"]
 
@@ -86,6 +87,7 @@ async def _run(launcher: LauncherLink) -> None:
         checkpoint=Path(configure.checkpoint) if configure.checkpoint else None,
         resumes=configure.resumes,
         first_round=configure.first_round,
+        trace=TraceFolder(path=Path(configure.trace), most=configure.trace_crossings) if configure.trace else None,
     )
     await NodeRuntime(config, surroundings=launcher, place=place).run()
 

@@ -32,6 +32,7 @@ from unlinkabledfl.experiment.backends.process import messages as say
 from unlinkabledfl.experiment.backends.process.learner import ProcessLearner
 from unlinkabledfl.experiment.node_config import FullNodeConfig, LinkConfig, named
 from unlinkabledfl.experiment.records.checkpoints import Checkpoint, load_checkpoint, save_checkpoint
+from unlinkabledfl.experiment.tracing.logs import HostLog, Logs, NodeLog, TraceFolder
 from unlinkabledfl.learning.worker_start import WorkerProcess
 from unlinkabledfl.mixnet.events import MixEvent, PeerChanged
 from unlinkabledfl.node.events import Finished, ModelReady, NodeEvent, PhaseChanged, RoundFinished
@@ -86,11 +87,13 @@ class Surroundings(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
-    """Where a node's last model lies, and where it goes on."""
+    """Where a node's last model lies, where it goes on, and where it takes down what crosses its links."""
 
     checkpoint: Path | None = None
     resumes: bool = False
     first_round: int = 1
+    trace: TraceFolder | None = None
+    """Where it takes down what crosses its links."""
 
 
 class _Book:
@@ -126,6 +129,7 @@ class NodeRuntime:
         self._lost: set[NodeId] = set()
         self._unsaved: Checkpoint | None = None
         self._saving = asyncio.Event()
+        self._logs: Logs | None = None
         self._driver: NodeDriver | None = None
 
     async def run(self) -> None:
@@ -160,11 +164,12 @@ class NodeRuntime:
             learner.close()
             if self._unsaved is not None:
                 self._save(self._unsaved)
+            self._close_trace()
 
     async def _take_part(self, learner: ProcessLearner, state: State) -> None:
         config, link = self._config, self._link
         identity = link.identity()
-        parts = NodeParts.of(config)
+        parts, tap = self._watched(NodeParts.of(config))
         participant = build_participant(
             config,
             state=state,
@@ -190,6 +195,7 @@ class NodeRuntime:
                 allow_loopback=link.allow_loopback,
             ),
             entropy=secrets.token_bytes,
+            tap=tap,
         )
         self._driver = driver = NodeDriver(
             node=participant,
@@ -303,6 +309,26 @@ class NodeRuntime:
             await asyncio.sleep(interval_s or _HEARTBEAT_S)
             gauges = {**participant.gauges(), **endpoint.gauges()} if interval_s else {}
             self._around.report(say.GaugesReport(at_s=self._around.at_s, metrics=_finite(gauges)))
+
+    # -- traces -------------------------------------------------------------------------------------------------
+
+    def _watched(self, parts: NodeParts) -> tuple[NodeParts, HostLog | None]:
+        """Return the parts of a node that takes down what it does, and what listens at its links, if so asked."""
+        if self._place.trace is None:
+            return parts, None
+        try:
+            self._logs = self._place.trace.open(self._config.index, share=self._config.nodes)
+        except OSError as error:
+            self._note(f"no trace of this node: {error.strerror or error}")
+            return parts, None
+        log = NodeLog(self._config.own_id, self._logs)
+        return parts.journaled(log), HostLog(log, size_bytes=parts.packets.packet_bytes)
+
+    def _close_trace(self) -> None:
+        if self._logs is not None:
+            self._logs.close()
+            if self._logs.problem is not None:
+                self._note(f"the trace ends early: {self._logs.problem}")
 
     # -- models on disk -----------------------------------------------------------------------------------------
 

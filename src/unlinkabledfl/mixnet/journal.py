@@ -22,7 +22,6 @@ from unlinkabledfl.mixnet.packets import (
     PacketFormat,
     Relayed,
     Unwrapped,
-    unwrap_one_by_one,
 )
 from unlinkabledfl.sphinx import Entropy, Hop, NodeId, ReplayFilter
 
@@ -38,8 +37,8 @@ class Journal(Protocol):
     def relayed(self, received: Opaque, sent: Opaque) -> None:
         """One became the other under our key."""
 
-    def delivered(self, received: Opaque, *, message_id: MessageId) -> None:
-        """A message for us; perhaps one that had arrived before."""
+    def delivered(self, received: Opaque, *, message_id: MessageId, data: bytes) -> None:
+        """A message for us, and what it says; perhaps one that had arrived before."""
 
 
 class JournaledPackets:
@@ -71,16 +70,16 @@ class JournaledPackets:
 
     def unwrap(self, packet: Opaque, *, key: Opaque, replays: ReplayFilter) -> Unwrapped:
         unwrapped = self._format.unwrap(packet, key=key, replays=replays)
-        if isinstance(unwrapped, Relayed):
-            self._journal.relayed(packet, unwrapped.packet)
-        elif isinstance(unwrapped, Delivered) and isinstance(unwrapped.envelope, Message):
-            self._journal.delivered(packet, message_id=unwrapped.envelope.message_id)
+        self._opened(packet, unwrapped)
         return unwrapped
 
     def unwrap_batch(
         self, packets: Sequence[Opaque], *, key: Opaque, replays: ReplayFilter
     ) -> list[Unwrapped | PacketError]:
-        return unwrap_one_by_one(self, packets, key=key, replays=replays)
+        results = self._format.unwrap_batch(packets, key=key, replays=replays)
+        for packet, result in zip(packets, results, strict=True):
+            self._opened(packet, result)
+        return results
 
     def acknowledge(self, surb: Opaque) -> tuple[NodeId, Opaque]:
         next_hop, packet = self._format.acknowledge(surb)
@@ -89,6 +88,12 @@ class JournaledPackets:
 
     def open_acknowledgement(self, secret: Opaque, body: Opaque) -> None:
         self._format.open_acknowledgement(secret, body)
+
+    def _opened(self, packet: Opaque, result: Unwrapped | PacketError) -> None:
+        if isinstance(result, Relayed):
+            self._journal.relayed(packet, result.packet)
+        elif isinstance(result, Delivered) and isinstance(result.envelope, Message):
+            self._journal.delivered(packet, message_id=result.envelope.message_id, data=result.envelope.data)
 
 
 def _of(envelope: Envelope) -> tuple[str, MessageId | None]:

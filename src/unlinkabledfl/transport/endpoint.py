@@ -26,7 +26,7 @@ from unlinkabledfl.transport.handshake import Proved
 from unlinkabledfl.transport.link import LINK_TIMEOUT, CloseCode, Closed, Link, Opened
 from unlinkabledfl.transport.pairing import Dial, Down, Failed, Pairing, PairingEvent, Reject, StopDial, Up, Welcome
 from unlinkabledfl.transport.settings import EndpointSettings
-from unlinkabledfl.transport.sink import EndpointSink
+from unlinkabledfl.transport.sink import EndpointSink, LinkTap
 from unlinkabledfl.transport.switchboard import Switchboard
 
 __all__ = ["Endpoint", "EndpointSink"]
@@ -50,7 +50,8 @@ class _Peer:
 class Endpoint:
     """A node's place in the network. The constructor opens nothing; `open` binds the socket, `close` gives it back.
 
-    `introduction` returns our descriptor, for listeners who do not know us yet; or nothing.
+    `introduction` returns our descriptor, for listeners who do not know us yet; or nothing. `tap` is told what crosses
+    our links.
     """
 
     def __init__(
@@ -63,8 +64,10 @@ class Endpoint:
         entropy: Entropy,
         introduction: Callable[[], bytes] = bytes,
         resolve: Resolver = resolve_by_system,
+        tap: LinkTap | None = None,
     ) -> None:
         self.counters = Counters()
+        self._tap = tap
         self._node_id = node_id
         self._book = book
         self._settings = settings
@@ -154,6 +157,8 @@ class Endpoint:
         link = entry.pairing.link
         if link is not None:
             taken = link.send_packet(packet, now_s=self.now_s())
+            if taken and self._tap is not None:
+                self._tap.left(peer, packet)
             self._switchboard.touch(link)
             return taken
         if len(entry.waiting) >= self._settings.dial_queue_packets:
@@ -169,6 +174,8 @@ class Endpoint:
         if link is None or not link.send_control(data):
             self.counters.add("control_unlinked" if link is None else "control_queue_full")
             return False
+        if self._tap is not None:
+            self._tap.left(peer, data)
         self._switchboard.touch(link)
         return True
 
@@ -259,9 +266,13 @@ class Endpoint:
         for cell in cells:
             match cell:
                 case PacketCell(packet=packet):
+                    if self._tap is not None:
+                        self._tap.arrived(peer, packet)
                     self._batch.append((peer, packet))
                 case ControlCell(messages=messages):
                     for message in messages:
+                        if self._tap is not None:
+                            self._tap.arrived(peer, message)
                         self._sink.control_received(peer, message)
 
     def _is_link(self, peer: NodeId, link: Link) -> bool:
@@ -335,7 +346,9 @@ class Endpoint:
             self._lose_waiting(entry)
             return
         while entry.waiting and link.send_packet(entry.waiting[0], now_s=self.now_s()):
-            entry.waiting.popleft()
+            packet = entry.waiting.popleft()
+            if self._tap is not None:
+                self._tap.left(entry.id, packet)
         self._lose_waiting(entry)
         self._switchboard.touch(link)
 

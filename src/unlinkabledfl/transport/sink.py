@@ -5,7 +5,19 @@ from typing import Protocol
 
 from unlinkabledfl.sphinx import NodeId
 
-__all__ = ["EndpointSink"]
+__all__ = ["EndpointSink", "LinkTap"]
+
+
+class LinkTap(Protocol):
+    """Whoever takes down what an observer of this node's links could: each packet, and each control message."""
+
+    def left(self, to: NodeId, data: bytes) -> None:
+        """This goes on the link to the peer now."""
+        ...
+
+    def arrived(self, of: NodeId, data: bytes) -> None:
+        """This came off the link with the peer."""
+        ...
 
 
 class EndpointSink(Protocol):

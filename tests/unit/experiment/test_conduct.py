@@ -149,11 +149,26 @@ def test_all_go_on_in_the_first_round_that_a_node_has_not_done(
     assert job_of(tmp_path, done, *overrides).first_round == first_round
 
 
-def test_what_a_scenario_asks_for_in_vain_is_said(tmp_path: Path) -> None:
+def test_what_became_of_a_trace_is_said(tmp_path: Path) -> None:
     scenario = preset("demo", ["topology.nodes=4", "topology.degree=2", "monitoring.trace=true"])
 
     conduct(scenario, directory=create_run(scenario, tmp_path / "run"), backend=Toy())
 
     (event,) = RunDirectory.open(tmp_path / "run").events(Problems())
     assert (event.kind, event.node) == (EventKind.NOTE, None)
-    assert "monitoring.trace" in event.text
+    assert event.text == "traced 0 packets on links, 0 of which delivered a fragment"
+
+
+def test_a_trace_that_cannot_be_written_fails_no_run_and_keeps_its_logs(tmp_path: Path) -> None:
+    scenario = preset("demo", ["topology.nodes=4", "topology.degree=2", "monitoring.trace=true"])
+    directory = create_run(scenario, tmp_path / "run")
+
+    def spoil() -> None:
+        (directory.path / "trace" / "world.links").symlink_to(directory.path)
+
+    document = conduct(scenario, directory=directory, backend=Toy(spoil))
+
+    (event,) = RunDirectory.open(tmp_path / "run").events(Problems())
+    assert document["status"] == "finished"
+    assert event.text.startswith("the trace was not written: ")
+    assert (directory.path / "trace").is_dir()

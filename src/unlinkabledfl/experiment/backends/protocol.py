@@ -17,6 +17,7 @@ from typing import Protocol
 
 from unlinkabledfl.experiment.records import Checkpoint, Recorder, RunDirectory
 from unlinkabledfl.experiment.scenario import Scenario
+from unlinkabledfl.experiment.tracing.logs import TraceFolder
 
 __all__ = ["Backend", "Job"]
 
@@ -30,6 +31,8 @@ class Job:
     recorder: Recorder
     checkpoints: Mapping[int, Checkpoint] = field(default_factory=dict)
     """Where a run that is taken up goes on: the last models, by node."""
+    trace: TraceFolder | None = None
+    """Where to take down what crosses the links, if the scenario asks for it."""
 
     @property
     def first_round(self) -> int:

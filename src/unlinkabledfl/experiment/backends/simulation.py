@@ -13,9 +13,11 @@ Invariant: whichever way a run ends, the pool is gone and the last models are in
 
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Final, assert_never
 
+from unlinkabledfl.errors import LocalProtocolError
 from unlinkabledfl.experiment.assembly import VirtualNodes
 from unlinkabledfl.experiment.backends.learner_pool import InlinePool, LearnerPool, ProcessPool
 from unlinkabledfl.experiment.backends.protocol import Job
@@ -24,6 +26,7 @@ from unlinkabledfl.experiment.planning import ExperimentPlan, plan_experiment
 from unlinkabledfl.experiment.records import EventKind
 from unlinkabledfl.experiment.scenario import Links
 from unlinkabledfl.experiment.tasks import EVERY_NODE
+from unlinkabledfl.experiment.tracing.logs import Logs, WorldLog
 from unlinkabledfl.node.events import Ending, Finished, PhaseChanged, RoundFinished
 from unlinkabledfl.node.learner import Metrics, State
 from unlinkabledfl.node.participant import Participant
@@ -71,6 +74,7 @@ class SimulationBackend:
         finally:
             pool.close()
             if run is not None:
+                run.close()
                 run.save_models()
 
     def _pool(self, plan: ExperimentPlan, job: Job) -> LearnerPool:
@@ -120,7 +124,15 @@ class _Run:
         self._learning = VirtualLearning(
             pool, models=models, training_time_s=scenario.learning.training_time_s, note=self._note
         )
-        nodes = VirtualNodes(plan, first_round=first)
+        self._logs: Logs | None = None
+        traced: WorldLog | None = None
+        if job.trace is not None:
+            if watch.observer is not None:
+                raise LocalProtocolError("a world that is traced has its observer")
+            self._logs = job.trace.open()
+            traced = WorldLog(plan.node_ids, self._logs)
+            watch = replace(watch, observer=traced)
+        nodes = VirtualNodes(plan, first_round=first, journal=None if traced is None else traced.journal)
         self._nodes = nodes
         self.world = World(
             node_ids=plan.node_ids,
@@ -152,6 +164,14 @@ class _Run:
                 self.save_models()
                 saved_at_s = time.perf_counter()
         self._record_evaluations(wait=True)
+
+    def close(self) -> None:
+        """Write down what is left of the trace."""
+        if self._logs is not None:
+            self._logs.close()
+            if self._logs.problem is not None:
+                text = f"the trace ends early: {self._logs.problem}"
+                self._recorder.event(time_s=self.world.now_s, node=None, kind=EventKind.NOTE, text=text)
 
     def save_models(self) -> None:
         """Write the models of the last rounds that were finished since the last time."""

@@ -56,4 +56,20 @@ class Monitoring(Section):
     evaluate_every: int = setting(
         1, "Measure the model after every so many rounds, and after the last; 0: after the last only.", ge=0, le=100_000
     )
-    trace: bool = setting(False, "Whether what an observer of the links sees is recorded, packet by packet.")
+    trace: bool = setting(
+        False, "Whether what an observer of the links sees is recorded, packet by packet, for `unlinkabledfl attack`."
+    )
+    trace_compromised: float = setting(
+        0.25,
+        "Which share of the nodes an adversary of the trace may own at most: what their relays link is recorded too.",
+        symbol="c",
+        ge=0,
+        le=1,
+    )
+    trace_crossings: int = setting(
+        20_000_000,
+        "How many packets on links are recorded at most; what comes after them is not in the trace.",
+        unit="packets",
+        ge=1,
+        le=100_000_000,
+    )

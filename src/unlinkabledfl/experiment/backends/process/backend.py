@@ -52,7 +52,11 @@ class ProcessBackend:
             ),
             turns=scenario.process.workers or len(scenario.process.cores or available_cores()),
         )
-        asyncio.run(self._launcher.run())
+        try:
+            asyncio.run(self._launcher.run())
+        finally:
+            if job.trace is not None:
+                job.trace.begun(self._launcher.begun_at_s or 0.0)
 
 
 def _shared_by_learners(plan: ExperimentPlan) -> dict[str, object]:
@@ -78,6 +82,8 @@ def node_launches(plan: ExperimentPlan, job: Job) -> list[NodeLaunch]:
                     checkpoint=str(checkpoint),
                     resumes=index in job.checkpoints,
                     first_round=job.first_round,
+                    trace="" if job.trace is None else str(job.trace.path.absolute()),
+                    trace_crossings=0 if job.trace is None else job.trace.most,
                 ),
                 log=job.directory.log_path(index),
                 first_round=config.schedule.first_round if config.schedule.first_round > job.first_round else 1,

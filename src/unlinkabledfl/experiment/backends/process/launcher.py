@@ -77,6 +77,11 @@ class Launcher:
         """The processes of each node, while they live."""
         return {index: self._hosts.processes(index) for index in range(len(self._nodes))}
 
+    @property
+    def begun_at_s(self) -> float | None:
+        """When nodes were told to begin, by the monotonic clock of this host."""
+        return self._begun_at_s
+
     async def run(self) -> None:
         """Run until the last node has ended; RunError if the run failed. Cancelling it stops the nodes in order."""
         loop = asyncio.get_running_loop()

@@ -51,6 +51,10 @@ class Configure(_Message):
     """Whether it goes on with the model that lies there."""
     first_round: int = 1
     """Where the run begins, or goes on."""
+    trace: str = ""
+    """The folder where it takes down what crosses its links; empty: nowhere."""
+    trace_crossings: int = 0
+    """How many packets all nodes together take down at most."""
 
 
 class Contacts(_Message):
