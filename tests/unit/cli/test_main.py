@@ -27,10 +27,12 @@ def render(document: dict[str, object]) -> str:
 def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """A source checkout whose only benchmark is instant, in place of ours."""
     (tmp_path / "benchmarks").mkdir()
+    # A package, like ours: it comes before others of that name, of which an installed one may be among the modules.
+    (tmp_path / "benchmarks" / "__init__.py").touch()
     (tmp_path / "benchmarks" / "packet.py").write_text(BENCHMARK, encoding="utf-8")
     for name in [name for name in sys.modules if name.partition(".")[0] == "benchmarks"]:
         monkeypatch.delitem(sys.modules, name)
-    monkeypatch.setattr(sys, "path", [path for path in sys.path if not (Path(path) / "benchmarks").is_dir()])
+    monkeypatch.setattr(sys, "path", list(sys.path))
     monkeypatch.setattr(bench, "SOURCE_ROOT", tmp_path)
     yield tmp_path
     for name in [name for name in sys.modules if name.partition(".")[0] == "benchmarks"]:
