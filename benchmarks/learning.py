@@ -151,10 +151,17 @@ def _as_json(settings: "TrainingSettings") -> dict[str, Any]:
 
 def recipe(dataset: str) -> "TrainingSettings":
     """Return how a dataset is trained: docs/decisions/0005-training-recipe.md."""
-    from unlinkabledfl.learning.settings import OptimizerName, TrainingSettings
+    from unlinkabledfl.learning.settings import OptimizerName, Schedule, TrainingSettings
 
     if dataset == "cifar10":
-        return TrainingSettings(optimizer=OptimizerName.ADAMW, learning_rate=0.001, batch_size=8, rounds=ROUNDS)
+        return TrainingSettings(
+            optimizer=OptimizerName.ADAMW,
+            learning_rate=0.001,
+            schedule=Schedule.LINEAR,
+            steady_rounds=ROUNDS // 2,
+            centralize=True,
+            rounds=ROUNDS,
+        )
     return TrainingSettings(rounds=ROUNDS)
 
 

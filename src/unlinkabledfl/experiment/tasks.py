@@ -19,7 +19,7 @@ _PUBLISHED_MAGNITUDES: Final = {"label_flip": 1.0, "sign_flip": 1.0, "gaussian":
 _SEED_BITS: Final = 63
 _RECIPE: Final = {
     "optimizer", "learning_rate", "momentum", "nesterov", "weight_decay", "batch_size", "epochs", "steps", "seconds",
-    "schedule", "final_rate", "warmup_rounds", "label_smoothing", "flip", "shift_pixels",
+    "schedule", "steady_rounds", "final_rate", "warmup_rounds", "label_smoothing", "centralize", "flip", "shift_pixels",
 }  # fmt: skip
 
 

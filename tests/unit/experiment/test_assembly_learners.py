@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import torch
 
+from benchmarks.learning import recipe
 from unlinkabledfl.errors import ConfigError
 from unlinkabledfl.experiment.learners import STATISTICS, classifier, every_node, training_settings
 from unlinkabledfl.experiment.model_sizes import IMAGES, TEST_SAMPLES, TRAIN_SAMPLES, layout_of
@@ -106,6 +107,15 @@ def test_a_schedule_runs_over_the_rounds_of_the_run() -> None:
     settings = learner_settings(preset("demo", ["learning.schedule=linear", "run.rounds=7"]), index=0, attacks=False)
 
     assert training_settings(settings["training"]).rounds == 7
+
+
+def test_the_recipe_that_the_benchmark_claims_can_be_asked_for() -> None:
+    wanted = recipe("cifar10")
+    named = {key: getattr(wanted, key) for key in ("optimizer", "learning_rate", "schedule", "steady_rounds")}
+    overrides = [f"learning.{key}={value}" for key, value in named.items()]
+    scenario = preset("demo", [*overrides, "learning.centralize=true", f"run.rounds={wanted.rounds}"])
+
+    assert training_settings(learner_settings(scenario, index=0, attacks=False)["training"]) == wanted
 
 
 class Own:

@@ -53,9 +53,9 @@ def values(schema: dict[str, Any]) -> st.SearchStrategy[Any]:
 # Keys that others depend on are left as they are, so that any combination of the rest is consistent.
 DEPENDENT = {
     "attack.nodes", "attack.kind", "topology.family", "topology.file", "topology.nodes", "learning.steps",
-    "learning.seconds", "learning.nesterov", "mixnet.refill_at", "mixnet.max_hops", "aggregation.staleness",
-    "aggregation.completion", "aggregation.trigger_change", "process.base_port", "process.datagram_bytes",
-    "process.host", "payload.obfuscation",
+    "learning.seconds", "learning.nesterov", "learning.steady_rounds", "learning.dp_noise", "mixnet.refill_at",
+    "mixnet.max_hops", "aggregation.staleness", "aggregation.completion", "aggregation.trigger_change",
+    "process.base_port", "process.datagram_bytes", "process.host", "payload.obfuscation",
 }  # fmt: skip
 FREE = [key for key in keys().values() if key.dotted not in DEPENDENT and not values(dict(key.schema)).is_empty]
 
@@ -247,6 +247,11 @@ def test_a_file_that_is_no_text_is_refused(tmp_path: Path) -> None:
     [
         (["learning.steps=3", "learning.seconds=2"], "learning.seconds"),
         (["learning.nesterov=true", "learning.momentum=0"], "learning.nesterov"),
+        (["learning.steady_rounds=4", "run.rounds=4"], "learning.steady_rounds"),
+        (["learning.dp_noise=1", "learning.seconds=2"], "learning.seconds"),
+        (["learning.dp_noise=1", "learning.flip=true"], "learning.flip"),
+        (["learning.dp_noise=1", "learning.shift_pixels=2"], "learning.shift_pixels"),
+        (["learning.dp_noise=1", "learning.centralize=true"], "learning.centralize"),
         (["topology.family=file"], "topology.file"),
         (["topology.file=x"], "topology.file"),
         (["topology.join=[{node=8,round=2}]"], "topology.join.node"),

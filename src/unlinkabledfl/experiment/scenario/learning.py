@@ -48,9 +48,13 @@ class Learning(Section):
         0.0, "Instead of epochs: how long a round of training takes. 0: epochs decide.", unit="s", ge=0, le=86_400
     )
     schedule: Literal["constant", "linear", "cosine"] = setting("constant", "How the learning rate falls over rounds.")
+    steady_rounds: float = setting(
+        0.0, "Over how many rounds the learning rate stays whole before it falls.", unit="rounds", ge=0, le=1e5
+    )
     final_rate: float = setting(0.0, "What is left of the learning rate after the last round.", ge=0, le=1)
     warmup_rounds: float = setting(0.0, "Over how many rounds the learning rate rises.", unit="rounds", ge=0, le=1e5)
     label_smoothing: float = setting(0.0, "How much of a label's weight goes to all classes alike.", ge=0, lt=1)
+    centralize: bool = setting(False, "Whether the gradient of each filter or row of weights loses its mean.")
     flip: bool = setting(False, "Whether training mirrors images at random.")
     shift_pixels: int = setting(0, "By how far training moves images at random.", unit="pixels", ge=0, le=64)
     dp_noise: float = setting(

@@ -36,7 +36,7 @@ class Scenario(Section):
     @model_validator(mode="after")
     def check(self) -> Self:
         """ConfigError for keys that are good each by itself and not together."""
-        _check_training(self.learning)
+        _check_training(self.learning, rounds=self.run.rounds)
         _check_topology(self)
         _check_mixnet(self.mixnet)
         _check_aggregation(self)
@@ -46,7 +46,7 @@ class Scenario(Section):
         return self
 
 
-def _check_training(learning: Learning) -> None:
+def _check_training(learning: Learning, *, rounds: int) -> None:
     if learning.steps and learning.seconds:
         raise ConfigError(
             key="learning.seconds",
@@ -56,6 +56,14 @@ def _check_training(learning: Learning) -> None:
         )
     if learning.nesterov and (learning.momentum == 0.0 or learning.optimizer != "sgd"):
         raise ConfigError(key="learning.nesterov", got=True, takes="true only with sgd and momentum")
+    if learning.steady_rounds >= rounds:
+        takes = f"less than run.rounds, which is {rounds}"
+        raise ConfigError(key="learning.steady_rounds", got=learning.steady_rounds, takes=takes)
+    for key in ("seconds", "flip", "shift_pixels", "centralize") if learning.dp_noise else ():
+        if got := getattr(learning, key):
+            takes = "nothing beside learning.dp_noise"
+            hint = "how much privacy is lost would not be known"
+            raise ConfigError(key=f"learning.{key}", got=got, takes=takes, hint=hint)
 
 
 def _check_topology(scenario: Scenario) -> None:
