@@ -21,7 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from unlinkabledfl.analysis.entropy import Posterior
-from unlinkabledfl.errors import ConfigError, LocalProtocolError
+from unlinkabledfl.errors import ConfigError
 from unlinkabledfl.mixnet.routes import TransportGraph, WalkRoutes
 from unlinkabledfl.mixnet.topology import Topology
 from unlinkabledfl.sphinx import NodeId
@@ -96,11 +96,16 @@ class LastHop:
                 self._by_destination[destination, :, sender] = share * law(sender, destination)
 
     def posterior(self, destination: int, last_hop: int) -> Posterior:
-        """Return what is known of the sender from these two."""
+        """Return what is known of the sender from these two; ConfigError if no route ends so."""
         joint = self._by_destination[destination, last_hop]
         total = joint.sum()
         if not total > 0.0:
-            raise LocalProtocolError(f"no route ends over {last_hop} at {destination}")
+            raise ConfigError(
+                key="trace.targets",
+                got=f"a fragment for {destination} by way of {last_hop}",
+                takes="fragments that travelled by the stated routes",
+                hint="the settings in this trace are not those of its run",
+            )
         found: Posterior = joint / total
         return found
 

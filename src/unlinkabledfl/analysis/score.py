@@ -11,6 +11,7 @@ probability 0.3, three in ten are right. One that is not has drawn wrong conclus
 import math
 from dataclasses import dataclass
 from statistics import NormalDist
+from typing import Any
 
 import numpy as np
 
@@ -21,6 +22,7 @@ from unlinkabledfl.errors import ConfigError
 _LEVEL = 0.975
 _TIE = 1e-12
 _BINS = 10
+HISTOGRAM_BINS = 40
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,11 +55,37 @@ class Score:
     calibration: tuple[Claim, ...]
     calibration_error: float
     """How far claims and hit rates lie apart, on average over targets."""
+    best_counts: tuple[int, ...]
+    """How many targets have a best guess of about so much probability: a histogram from 0 to 1."""
+    truth_counts: tuple[int, ...]
+    """The same of the probability given to the true sender."""
 
     @property
     def advantage(self) -> float:
         """ε: what its best guesses are worth above a uniform guess among possible senders."""
         return self.p_link_mean - self.baseline
+
+    def document(self) -> dict[str, Any]:
+        """Return it as boards print it."""
+        return {
+            "adversary": self.adversary,
+            "accuracy": self.accuracy,
+            "ci_low": self.ci_low,
+            "ci_high": self.ci_high,
+            "baseline": self.baseline,
+            "published_baseline": self.published_baseline,
+            "p_link_mean": self.p_link_mean,
+            "advantage": self.advantage,
+            "shannon_bits": self.shannon_bits_mean,
+            "min_bits": self.min_bits_mean,
+            "calibration_error": self.calibration_error,
+            "calibration": [
+                {"claimed": claim.claimed, "hit_rate": claim.hit_rate, "targets": claim.targets}
+                for claim in self.calibration
+            ],
+            "posterior": {"best": list(self.best_counts), "true_sender": list(self.truth_counts)},
+            "targets": self.targets,
+        }
 
 
 def score(
@@ -89,8 +117,15 @@ def score(
         shannon_bits_mean=float(-terms.sum(axis=1).mean()) + 0.0,
         min_bits_mean=float(-np.log2(best).mean()) + 0.0,
         calibration=calibration,
+        best_counts=_histogram(best),
+        truth_counts=_histogram(posteriors[np.arange(targets), oracle.origin]),
         calibration_error=sum(abs(claim.claimed - claim.hit_rate) * claim.targets for claim in calibration) / targets,
     )
+
+
+def _histogram(probabilities: Posteriors) -> tuple[int, ...]:
+    counts, _ = np.histogram(np.clip(probabilities, 0.0, 1.0), bins=HISTOGRAM_BINS, range=(0.0, 1.0))
+    return tuple(counts.tolist())
 
 
 def _half_width(hits: Posteriors, clusters: Nodes) -> float:

@@ -142,7 +142,8 @@ class Recording:
     def of_targets(self, rows: Indices) -> "Recording":
         """Return the same recording with only these of its targets, in this order."""
         oracle = Oracle(origin=self.oracle.origin[rows], path=tuple(self.oracle.path[row] for row in rows))
-        return replace(self, targets=self.targets[rows], oracle=oracle)
+        groups = None if self.groups is None else self.groups[rows]
+        return replace(self, targets=self.targets[rows], oracle=oracle, groups=groups)
 
     def observed(self, *, compromised: Sequence[int] = ()) -> tuple[Trace, Oracle]:
         """Return what an adversary sees who also owns these nodes, and the answers.

@@ -24,7 +24,9 @@ def add_to(subcommands: "argparse._SubParsersAction[argparse.ArgumentParser]", c
     parser.add_argument("--targets", type=int, metavar="N", help="how many packets each adversary is tried on")
     parser.add_argument("--only", type=_names, metavar="A,B", help="only these deployments, such as direct,paper")
     parser.add_argument("--seed", type=int, metavar="N", help="another seed, another run of everything")
-    parser.add_argument("--out", type=Path, metavar="DIR", help="also write the document there, as NAME.json")
+    parser.add_argument(
+        "--out", type=Path, metavar="DIR", help="also write the document and its page there: NAME.json, NAME.html"
+    )
     parser.set_defaults(handle=handle)
 
 
@@ -36,13 +38,13 @@ def handle(arguments: argparse.Namespace) -> None:
     options = _options(arguments, found.reproduce)
     with working(f"reproducing {arguments.name}") as tell:
         document = found.reproduce(tell=tell, **options)
-    path = None if arguments.out is None else _write(document, arguments.name, arguments.out)
+    path = None if arguments.out is None else _write(document, found.page(document), arguments.name, arguments.out)
     if arguments.json:
         print_document(document)
         return
     show(found.render(document))
     if path is not None:
-        show(f"document: {path}")
+        show(f"report: {path}")
 
 
 def _options(arguments: argparse.Namespace, reproduce: "Callable[..., Any]") -> dict[str, Any]:
@@ -55,11 +57,13 @@ def _options(arguments: argparse.Namespace, reproduce: "Callable[..., Any]") -> 
     return options
 
 
-def _write(document: dict[str, Any], name: str, directory: Path) -> Path:
-    path = directory / f"{name}.json"
+def _write(document: dict[str, Any], page: str, name: str, directory: Path) -> Path:
+    text = json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+    path = directory / f"{name}.html"
     try:
         directory.mkdir(parents=True, exist_ok=True)
-        path.write_text(json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False) + "\n", encoding="utf-8")
+        (directory / f"{name}.json").write_text(text, encoding="utf-8")
+        path.write_text(page, encoding="utf-8")
     except OSError as error:
         raise ConfigError(key="--out", got=str(directory), takes="a directory to write to", hint=str(error)) from None
     return path

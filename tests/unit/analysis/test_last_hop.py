@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from unlinkabledfl.analysis.last_hop import LastHop, direct_law, overlay_law, walk_law
-from unlinkabledfl.errors import LocalProtocolError
+from unlinkabledfl.errors import ConfigError
 from unlinkabledfl.mixnet.topology import Topology, circulant, full
 
 NODES = 32
@@ -86,7 +86,7 @@ def test_what_cannot_be_seen_has_no_posterior() -> None:
     topology = circulant(NODES, 4)
     found = LastHop(walk_law(topology, path_length=2), ends_of_walks(topology, 2))
 
-    with pytest.raises(LocalProtocolError, match="no route ends"):
+    with pytest.raises(ConfigError, match="travelled by the stated routes"):
         found.posterior(0, 16)
 
 

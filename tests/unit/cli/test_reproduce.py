@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.unit.experiment.html_pages import sound_page
 from unlinkabledfl.cli import main
 
 SMALL = ["reproduce", "linking", "--targets", "40", "--only", "direct,no cover"]
@@ -29,6 +30,7 @@ def test_the_document_carries_the_promised_keys_and_names_every_deployment_it_sp
         "no cover": 0.10,
     }
     assert json.loads((tmp_path / "board" / "linking.json").read_text()) == document
+    sound_page((tmp_path / "board" / "linking.html").read_text())
 
 
 def test_people_get_the_published_figure_beside_each_adversary(capsys: pytest.CaptureFixture[str]) -> None:

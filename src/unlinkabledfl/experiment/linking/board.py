@@ -8,25 +8,15 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass, replace
-from statistics import fmean
 from typing import Any, TypeAlias
 
 import numpy as np
 
-from unlinkabledfl.analysis.adversaries import (
-    Adversary,
-    DisclosureAdversary,
-    FlowAdversary,
-    GroupingAdversary,
-    PaperAdversary,
-    RouteAdversary,
-)
 from unlinkabledfl.analysis.adversaries.route import route_prior
+from unlinkabledfl.analysis.attack import all_relays_compromised, line_up, published_candidates
 from unlinkabledfl.analysis.score import Score, score
-from unlinkabledfl.analysis.trace import Nodes, Oracle, Trace
 from unlinkabledfl.experiment.linking.configurations import Entry, row_name
 from unlinkabledfl.experiment.linking.deployment import Recorded, record
-from unlinkabledfl.mixnet.mixers import OffSettings
 from unlinkabledfl.simulation import chances
 
 Tell: TypeAlias = Callable[[str], None]
@@ -48,27 +38,11 @@ class Row:
 
     def document(self) -> dict[str, Any]:
         """Return it as the board prints it."""
-        found = self.score
         return {
             "configuration": self.configuration,
             "compromised": self.share,
             "all_relays_compromised": self.all_compromised,
-            "adversary": found.adversary,
-            "accuracy": found.accuracy,
-            "ci_low": found.ci_low,
-            "ci_high": found.ci_high,
-            "baseline": found.baseline,
-            "published_baseline": found.published_baseline,
-            "p_link_mean": found.p_link_mean,
-            "advantage": found.advantage,
-            "shannon_bits": found.shannon_bits_mean,
-            "min_bits": found.min_bits_mean,
-            "calibration_error": found.calibration_error,
-            "calibration": [
-                {"claimed": claim.claimed, "hit_rate": claim.hit_rate, "targets": claim.targets}
-                for claim in found.calibration
-            ],
-            "targets": found.targets,
+            **self.score.document(),
             "delivery_s_mean": self.delivery_s_mean,
             "rtt_s_mean": self.rtt_s_mean,
             "bytes_per_node_round": self.bytes_per_node_round,
@@ -123,12 +97,12 @@ def _attack(entry: Entry, recorded: Recorded, *, share: float, seed: int) -> Ite
     trace, oracle = recording.observed(compromised=owned)
     sought = ~np.isin(recording.oracle.origin, owned)
     feasible = route_prior(trace)
-    candidates = _published_candidates(trace)
-    for adversary in _adversaries(trace, recorded.groups[sought]):
+    candidates = published_candidates(trace)
+    for adversary in line_up(trace, recorded.groups[sought]):
         yield Row(
             configuration=row_name(deployment.name, share),
             share=share,
-            all_compromised=_all_compromised(oracle, owned),
+            all_compromised=all_relays_compromised(oracle, owned),
             score=score(
                 adversary.name,
                 adversary.posteriors(trace),
@@ -140,25 +114,3 @@ def _attack(entry: Entry, recorded: Recorded, *, share: float, seed: int) -> Ite
             rtt_s_mean=recorded.rtt_s_mean,
             bytes_per_node_round=recorded.bytes_per_node_round,
         )
-
-
-def _all_compromised(oracle: Oracle, owned: Sequence[int]) -> float:
-    """Return how often every relay of a target is owned; where there is no relay, nothing is hidden to begin with."""
-    return fmean(set(path[:-1]).issubset(owned) for path in oracle.path)
-
-
-def _adversaries(trace: Trace, groups: np.ndarray[Any, np.dtype[np.int64]]) -> list[Adversary]:
-    follows: Adversary = RouteAdversary() if isinstance(trace.settings.mixer, OffSettings) else FlowAdversary()
-    found: list[Adversary] = [PaperAdversary(), RouteAdversary()]
-    if follows.name != "route":
-        found.append(follows)
-    return [*found, GroupingAdversary(follows, groups), DisclosureAdversary()]
-
-
-def _published_candidates(trace: Trace) -> Nodes:
-    """Return for every target how many nodes lie within K hops of its destination."""
-    settings = trace.settings
-    if settings.route == "overlay":
-        return np.full(len(trace.targets), trace.nodes - 1, dtype=np.int32)
-    reach = [len(settings.topology.reach_within(node, settings.path_length)) for node in range(trace.nodes)]
-    return np.array([reach[node] for node in trace.crossings.target[trace.targets]], dtype=np.int32)

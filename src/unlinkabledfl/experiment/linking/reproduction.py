@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
     from rich.table import Table
 
-__all__ = ["render", "reproduce"]
+__all__ = ["page", "render", "reproduce"]
 
 _HEADINGS = {"paper": "paper", "route": "route", "flow": "flow", "grouping": "group.", "disclosure": "discl."}
 _LEAST_TARGETS = 10
@@ -110,6 +110,13 @@ def render(document: dict[str, Any]) -> "RenderableType":
     return Group(
         _board_table(document), Text(explained, style="dim"), _bars_table(document), Text(seconds, style="dim")
     )
+
+
+def page(document: dict[str, Any]) -> str:
+    """Return the page with its pictures."""
+    from unlinkabledfl.experiment.report.linking import linking_html  # noqa: PLC0415 -- readers of JSON need no page
+
+    return linking_html(document)
 
 
 def _board_table(document: dict[str, Any]) -> "Table":

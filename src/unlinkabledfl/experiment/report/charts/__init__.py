@@ -8,9 +8,11 @@ from unlinkabledfl.experiment.report.charts.bars import (
     histogram_chart,
     stacked_bars,
 )
-from unlinkabledfl.experiment.report.charts.frame import Axis, Frame
+from unlinkabledfl.experiment.report.charts.frame import Axis, Frame, LogAxis
 from unlinkabledfl.experiment.report.charts.graph import graph_chart
+from unlinkabledfl.experiment.report.charts.heat import Cell, HeatTable, heat_table
 from unlinkabledfl.experiment.report.charts.lines import Band, Line, line_chart
+from unlinkabledfl.experiment.report.charts.points import Point, point_chart
 from unlinkabledfl.experiment.report.charts.scale import (
     PERCENT,
     PLAIN,
@@ -27,10 +29,14 @@ __all__ = [
     "PLAIN",
     "Axis",
     "Band",
+    "Cell",
     "Frame",
+    "HeatTable",
     "Histogram",
     "Lane",
     "Line",
+    "LogAxis",
+    "Point",
     "Span",
     "Stack",
     "Unit",
@@ -39,9 +45,11 @@ __all__ = [
     "count_between",
     "domain",
     "graph_chart",
+    "heat_table",
     "histogram_chart",
     "line_chart",
     "number",
+    "point_chart",
     "seconds_unit",
     "stacked_bars",
     "timeline_chart",

@@ -1,12 +1,13 @@
 """The frame around a plot: where it lies, its axes, ticks, grid and legend."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from unlinkabledfl.experiment.report.charts.scale import PLAIN, Scale, Unit, tick_labels, ticks
+from unlinkabledfl.experiment.report.charts.scale import PLAIN, Scale, Unit, number, tick_labels, ticks
 from unlinkabledfl.experiment.report.charts.svg import drawing, element, text
 
-__all__ = ["Axis", "Frame"]
+__all__ = ["Axis", "Frame", "LogAxis"]
 
 _CHARACTER_WIDTH = 6.3
 _TICKS_MAX = 10
@@ -33,6 +34,22 @@ class Axis:
         """Return what the axis shows, with its unit."""
         unit = self.unit.suffix.strip()
         return f"{self.label}, {unit}" if unit else self.label
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogAxis(Axis):
+    """An axis whose values are decimal logarithms; its ticks say what they are the logarithms of."""
+
+    def ticks(self, count: int) -> tuple[list[float], list[str]]:
+        """Return where 1, 2 and 5 times powers of ten are; fewer of them where those are too many."""
+        exponents = range(math.floor(self.low), math.ceil(self.high) + 1)
+        shown: list[float] = []
+        for steps in ((1, 2, 5), (1, 3), (1,)):
+            values = [step * 10.0**exponent for exponent in exponents for step in steps]
+            shown = [value for value in values if self.low <= math.log10(value) <= self.high]
+            if len(shown) <= count:
+                break
+        return [math.log10(value) for value in shown], [number(value) for value in shown]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
