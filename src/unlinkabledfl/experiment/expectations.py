@@ -17,6 +17,9 @@ import os
 from dataclasses import dataclass
 from typing import Final
 
+import numpy as np
+from numpy.typing import NDArray
+
 from unlinkabledfl.experiment.graphs import ExchangeSets
 from unlinkabledfl.experiment.model_sizes import TEST_SAMPLES, TRAIN_SAMPLES, layout_of, training_samples_per_s
 from unlinkabledfl.experiment.scenario import Scenario
@@ -196,28 +199,26 @@ def _slowest(messages: int, *, every_s: float, stages: float, mean_s: float) -> 
     # Far beyond what any of them takes; the integral of 1 − P(all are over by t) from there on is nothing.
     limit_s = last_s + mean_s * (whole + 10.0 * math.sqrt(whole) + 20.0 + 2.0 * math.log(messages))
     step_s = limit_s / _STEPS
-    total_s = 0.0
-    for step in range(_STEPS):
-        at_s = (step + 0.5) * step_s
-        all_over = 1.0
-        for message in range(messages - 1, -1, -1):
-            over = _erlang((at_s - message * every_s) / mean_s, whole)
-            all_over *= over
-            if all_over < 1e-9 or over > 1.0 - 1e-12:
-                break
-        total_s += (1.0 - all_over) * step_s
-    return total_s
+    at_s = (np.arange(_STEPS) + 0.5) * step_s
+    all_over = np.ones(_STEPS)
+    for message in range(messages - 1, -1, -1):
+        over = _erlang((at_s - message * every_s) / mean_s, whole)
+        all_over *= over
+        # Those before it are over all the more.
+        if over[all_over > 1e-9].min(initial=1.0) > 1.0 - 1e-12:
+            break
+    return float((1.0 - all_over).sum() * step_s)
 
 
-def _erlang(time: float, stages: int) -> float:
-    """Return the probability that so many exponential delays of mean 1 are over."""
-    if time <= 0.0:
-        return 0.0
-    term = total = math.exp(-time)
+def _erlang(times: NDArray[np.float64], stages: int) -> NDArray[np.float64]:
+    """Return the probabilities that so many exponential delays of mean 1 are over."""
+    times = np.maximum(times, 0.0)
+    term = np.exp(-times)
+    total = term.copy()
     for stage in range(1, stages):
-        term *= time / stage
+        term = term * times / stage
         total += term
-    return max(0.0, 1.0 - total)
+    return np.maximum(0.0, 1.0 - total)
 
 
 def _link_s(scenario: Scenario, packet_bytes: int) -> float:
