@@ -56,7 +56,7 @@ def create_app(settings: Settings, *, launcher: Launcher | None = None) -> FastA
         app.include_router(part.router)
     add_page(app, settings.page)
     app.add_middleware(Gate, settings=settings)
-    _describe_token(app)
+    _describe(app)
     return app
 
 
@@ -66,16 +66,23 @@ async def _reap(store: RunStore) -> None:
         await anyio.to_thread.run_sync(store.reap)
 
 
-def _describe_token(app: FastAPI) -> None:
-    """Say in the schema that all but the open paths take the token: the gate asks for it, and not the routes."""
+def _describe(app: FastAPI) -> None:
+    """Add to the schema what the routes do not know."""
     plain = app.openapi
 
     def described() -> dict[str, Any]:
-        schema = plain()
-        schema.setdefault("components", {})["securitySchemes"] = {"token": {"type": "http", "scheme": "bearer"}}
-        for operations in schema["paths"].values():
-            for operation in operations.values():
-                operation["security"] = [{"token": []}] if "401" in operation["responses"] else []
-        return schema
+        if app.openapi_schema is None:
+            schema = plain()
+            _describe_token(schema)
+        return plain()
 
     app.openapi = described  # type: ignore[method-assign]
+
+
+def _describe_token(schema: dict[str, Any]) -> None:
+    """All but the open paths take the token: the gate asks for it, and not the routes."""
+    schema.setdefault("components", {})["securitySchemes"] = {"token": {"type": "http", "scheme": "bearer"}}
+    for operations in schema["paths"].values():
+        for operation in operations.values():
+            operation["security"] = [{"token": []}] if "401" in operation["responses"] else []
+

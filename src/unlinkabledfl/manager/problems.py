@@ -5,28 +5,41 @@ from typing import TYPE_CHECKING, Any
 
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
+from pydantic import ValidationError
 from starlette.exceptions import HTTPException
+from starlette.routing import Match
 
 from unlinkabledfl.errors import ConfigError, DatasetError, RunError
+from unlinkabledfl.experiment.scenario import Scenario
+from unlinkabledfl.experiment.scenario.mistakes import explain_all
 from unlinkabledfl.manager.documents import Mistake, Problem
-from unlinkabledfl.manager.store import ConflictError, NoSuchRunError
+from unlinkabledfl.manager.store import ConflictError, DiskError, NoSuchRunError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from fastapi import FastAPI, Request
 
-__all__ = ["RefusedError", "add_handlers", "mistake_of", "problems"]
+__all__ = ["RefusedError", "add_handlers", "mistake_of", "problems", "problems_beside_a_file", "scenario_of"]
 
 _SHOWN = 200
+_WRONG_METHOD = 405
 
 
 class RefusedError(Exception):
-    """A scenario that cannot be run, with all its mistakes."""
+    """Keys of a scenario that do not exist, or values that do not fit: all of them."""
 
     def __init__(self, mistakes: "Sequence[ConfigError]") -> None:
         super().__init__("; ".join(str(mistake) for mistake in mistakes))
         self.mistakes = tuple(mistakes)
+
+
+def scenario_of(tables: "Mapping[str, Any]") -> Scenario:
+    """Return the scenario; RefusedError where keys do not fit, ConfigError where they do not go together."""
+    try:
+        return Scenario.model_validate(dict(tables))
+    except ValidationError as error:
+        raise RefusedError(explain_all(error)) from None
 
 
 def mistake_of(error: ConfigError) -> Mistake:
@@ -39,13 +52,20 @@ def problems(*codes: int) -> dict[int | str, dict[str, Any]]:
     return {code: {"model": Problem, "description": _MEANINGS[code]} for code in codes}
 
 
+def problems_beside_a_file(*codes: int) -> dict[int | str, dict[str, Any]]:
+    """Describe them where what is not refused is no JSON: FastAPI would take them for files too."""
+    content = {"application/json": {"schema": {"$ref": "#/components/schemas/Problem"}}}
+    return {code: {"content": content, "description": _MEANINGS[code]} for code in codes}
+
+
 _MEANINGS = {
+    400: "The body cannot be read.",
     401: "The token is missing or wrong.",
     403: "The cookie of the page was sent from elsewhere.",
     404: "There is no such run, or it has no such thing.",
-    409: "The state of things does not allow it.",
+    409: "The state of things does not allow it, or the scenario cannot work.",
     413: "The request is too large.",
-    422: "The request does not fit, or the scenario cannot work.",
+    422: "The request does not fit the schema.",
     507: "It could not be written: the disk is full, or not ours.",
 }
 
@@ -59,7 +79,8 @@ def add_handlers(app: "FastAPI") -> None:
     app.add_exception_handler(RefusedError, _refused)
     app.add_exception_handler(ConfigError, _config)
     app.add_exception_handler(DatasetError, _conflict)
-    app.add_exception_handler(RunError, _run_error)
+    app.add_exception_handler(RunError, _conflict)
+    app.add_exception_handler(DiskError, _disk)
 
 
 def _answer(status: int, problem: str, mistakes: "Sequence[Mistake]" = ()) -> JSONResponse:
@@ -80,12 +101,23 @@ async def _invalid(_request: "Request", error: Exception) -> JSONResponse:
     return _answer(422, "; ".join(mistake.text for mistake in mistakes)[:2_000], mistakes)
 
 
-async def _http(_request: "Request", error: Exception) -> JSONResponse:
+async def _http(request: "Request", error: Exception) -> JSONResponse:
     if not isinstance(error, HTTPException):
         raise error
     answer = _answer(error.status_code, str(error.detail))
     answer.headers.update(error.headers or {})
+    if error.status_code == _WRONG_METHOD:
+        answer.headers["allow"] = ", ".join(_methods(request))
     return answer
+
+
+def _methods(request: "Request") -> list[str]:
+    """Return all methods of this path: each route knows its own only."""
+    allowed: set[str] = set()
+    for route in request.app.routes:
+        if route.matches(request.scope)[0] is not Match.NONE:
+            allowed |= getattr(route, "methods", None) or set()
+    return sorted(allowed)
 
 
 async def _no_such_run(_request: "Request", error: Exception) -> JSONResponse:
@@ -105,11 +137,11 @@ async def _refused(_request: "Request", error: Exception) -> JSONResponse:
 async def _config(_request: "Request", error: Exception) -> JSONResponse:
     if not isinstance(error, ConfigError):
         raise error
-    return _answer(422, str(error), [mistake_of(error)])
+    return _answer(409, str(error), [mistake_of(error)])
 
 
-async def _run_error(_request: "Request", error: Exception) -> JSONResponse:
-    return _answer(507 if "cannot be written" in str(error) else 409, str(error))
+async def _disk(_request: "Request", error: Exception) -> JSONResponse:
+    return _answer(507, str(error))
 
 
 def _shown(value: object) -> str:

@@ -32,7 +32,7 @@ from unlinkabledfl.manager.documents import RunBrief, RunStatus
 from unlinkabledfl.manager.index import Index
 from unlinkabledfl.manager.launching import Child, Launcher, last_words, stop_run
 
-__all__ = ["ConflictError", "NoSuchRunError", "RunStore", "StoredRun"]
+__all__ = ["ConflictError", "DiskError", "NoSuchRunError", "RunStore", "StoredRun"]
 
 RUN_ID: Final = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$"
 _RUN_ID: Final = re.compile(RUN_ID[:-1] + r"\Z")
@@ -46,6 +46,10 @@ class NoSuchRunError(LookupError):
 
 class ConflictError(Exception):
     """The run's state does not allow it; the message says why."""
+
+
+class DiskError(Exception):
+    """It could not be written; the message says what and why."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -128,8 +132,10 @@ class RunStore:
                 create_run(scenario, path).release()
                 os.chmod(path, _PRIVATE)
                 self._children[run] = self._launcher.launch(path)
-            except BaseException:
+            except BaseException as error:
                 shutil.rmtree(path, ignore_errors=True)
+                if isinstance(error, RunError):
+                    raise DiskError(str(error)) from error
                 raise
         return self.get(run)
 
@@ -162,9 +168,11 @@ class RunStore:
                 raise ConflictError("it is running; stop it first")
             # First out of sight: what fails half-way must not look like a run.
             gone = self.folder / _OWN_FOLDER / f"deleted-{run}"
-            with writing(stored.directory.path):
-                shutil.rmtree(gone, ignore_errors=True)
+            shutil.rmtree(gone, ignore_errors=True)
+            try:
                 os.rename(stored.directory.path, gone)
+            except OSError as error:
+                raise DiskError(f"{run} cannot be deleted: {error.strerror or error}") from error
             shutil.rmtree(gone, ignore_errors=True)
 
     def reap(self) -> None:

@@ -4,11 +4,15 @@ The declarations are the only place in which a key is described. The reference p
 with it the OpenAPI schema and any form made from it are all derived from them.
 """
 
-from typing import Any
+from typing import Any, Final
 
 from pydantic import BaseModel, ConfigDict, Field
 
-__all__ = ["Section", "setting"]
+__all__ = ["SEED_END", "Section", "setting"]
+
+SEED_END: Final = 2**53
+"""JSON's readers hold whole numbers below this exactly; a seed that a form rounded would be another."""
+
 
 
 class Section(BaseModel):

@@ -2,7 +2,7 @@
 
 from typing import Literal, TypeAlias
 
-from unlinkabledfl.experiment.scenario.base import Section, setting
+from unlinkabledfl.experiment.scenario.base import SEED_END, Section, setting
 
 __all__ = [
     "Churn", "ExchangeName", "FamilyName", "KeyLayerName", "Links", "MixerName", "Mixnet", "RouteName", "Topology",
@@ -30,7 +30,7 @@ class Topology(Section):
     degree: int = setting(4, "Links a node; `ring` and `full` have their own.", symbol="d", ge=1, le=9_999)
     rewire: float = setting(0.1, "With `small_world`: which share of the links leads elsewhere.", ge=0, le=1)
     file: str = setting("", "With `file`: a text file with one link a line, as two indices from 0.", max_length=4_096)
-    seed: int = setting(0, "Of the random families; 0: the scenario's.", ge=0, lt=2**63)
+    seed: int = setting(0, "Of the random families; 0: the scenario's.", ge=0, lt=SEED_END)
     join: tuple[Churn, ...] = setting(
         (), "Nodes that join with a round: `[{ node = 3, round = 4 }]`.", strict=False, max_length=10_000
     )

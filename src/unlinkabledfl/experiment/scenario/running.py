@@ -2,7 +2,7 @@
 
 from typing import Literal, TypeAlias
 
-from unlinkabledfl.experiment.scenario.base import Section, setting
+from unlinkabledfl.experiment.scenario.base import SEED_END, Section, setting
 
 __all__ = ["BackendName", "Monitoring", "Process", "Run", "Simulation"]
 
@@ -15,7 +15,7 @@ class Run(Section):
     name: str = setting(
         "run", "What directories and reports call it.", pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$", max_length=64
     )
-    seed: int = setting(1, "Decides everything that is drawn when the run is prepared.", ge=0, lt=2**63)
+    seed: int = setting(1, "Decides everything that is drawn when the run is prepared.", ge=0, lt=SEED_END)
     rounds: int = setting(10, "How many rounds there are.", symbol="T", unit="rounds", ge=1, le=100_000)
     backend: BackendName = setting(
         "simulation", "The world it runs in: virtual time in one process, or real time and a process a node."

@@ -10,6 +10,7 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
+from unlinkabledfl.experiment.scenario.base import SEED_END
 from unlinkabledfl.experiment.scenario.model import Scenario
 
 __all__ = ["Key", "keys", "sections"]
@@ -121,8 +122,8 @@ def _text(schema: Mapping[str, Any]) -> str:
 
 
 def _number(value: float) -> str:
-    if value == 2**63:
-        return "2^63"
+    if value == SEED_END:
+        return "2^53"
     if value == int(value) and abs(value) < 1e15:
         return f"{int(value):,}" if abs(value) >= 10_000 else str(int(value))  # noqa: PLR2004 -- short ones need none
     return f"{value:g}"

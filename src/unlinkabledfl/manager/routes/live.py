@@ -19,19 +19,19 @@ from unlinkabledfl.manager.documents import (
     SeriesList,
     Topology,
 )
-from unlinkabledfl.manager.problems import problems
+from unlinkabledfl.manager.problems import problems, problems_beside_a_file
 from unlinkabledfl.manager.streaming import MEDIA_TYPE, stream_of
 from unlinkabledfl.manager.tails import read_tail
 
 __all__ = ["router"]
 
-router = APIRouter(prefix="/api/runs/{run}", tags=["watching"], responses=problems(401, 404, 409, 422))
+router = APIRouter(prefix="/api/runs/{run}", tags=["watching"])
 
 After = Annotated[int, Query(ge=0, le=2**53, description="A position that was told before; 0: from the beginning.")]
 MetricNames = Annotated[list[str], Query(max_length=32, description="Names in docs/metrics.md; several are several.")]
 
 
-@router.get("/topology")
+@router.get("/topology", responses=problems(401, 404, 409, 422))
 def get_topology(run: Stored) -> Topology:
     """Return the graph as the run began."""
     found = Problems()
@@ -40,14 +40,14 @@ def get_topology(run: Stored) -> Topology:
     return Topology(nodes=nodes, edges=tuple(edges), notes=tuple(found.sentences()))
 
 
-@router.get("/nodes")
+@router.get("/nodes", responses=problems(401, 404, 409, 422))
 def list_nodes(run: Stored, context: Here) -> NodeList:
     """Return every node's state, last figures and last error, and the position from which to stream on."""
     with context.followers.up_to_date(run.directory.path) as followed:
         return node_list(run, followed)
 
 
-@router.get("/events")
+@router.get("/events", responses=problems(401, 404, 409, 422))
 def list_events(run: Stored, context: Here) -> EventList:
     """Return what happened once: joins, exits, attacks, deaths, lost links, notes."""
     with context.followers.up_to_date(run.directory.path) as followed:
@@ -55,7 +55,7 @@ def list_events(run: Stored, context: Here) -> EventList:
     return EventList(events=tuple(message for message in messages if isinstance(message, EventMessage)))
 
 
-@router.get("/series")
+@router.get("/series", responses=problems(401, 404, 409, 422))
 def list_series(
     run: Stored,
     context: Here,
@@ -70,7 +70,7 @@ def list_series(
     return SeriesList(series=tuple(series), metrics=tuple(sorted(table.names)), position=position)
 
 
-@router.get("/records")
+@router.get("/records", responses=problems(401, 404, 409, 422))
 def list_records(run: Stored, after: After = 0, most: Annotated[int, Query(ge=1, le=4_096)] = 1_000) -> RecordPage:
     """Return what the stream would say, a page at a time."""
     records, position = read_records(run.directory.path, after=after, most=most)
@@ -81,7 +81,8 @@ def list_records(run: Stored, after: After = 0, most: Annotated[int, Query(ge=1,
 @router.get(
     "/stream",
     response_class=StreamingResponse,
-    responses={
+    responses=problems_beside_a_file(401, 404, 409, 422)
+    | {
         200: {
             "description": "Server-Sent Events. Their type is the message's `kind`, their data one message as JSON, "
             "their id its position; the last one, `end`, has none.",
@@ -94,17 +95,17 @@ def stream_records(
     context: Here,
     after: After = 0,
     last_event_id: Annotated[
-        str | None, Header(pattern=r"^[0-9]{1,15}$", description="What a browser sends when it comes back.")
-    ] = None,
+        str, Header(pattern=r"^[0-9]{0,15}$", description="What a browser sends when it comes back.")
+    ] = "",
 ) -> StreamingResponse:
     """Tell everything that the run tells, from a position on, until it ends. Every viewer gets the same."""
     stored = context.store.get(run)
-    begin = after if last_event_id is None else int(last_event_id)
+    begin = int(last_event_id) if last_event_id else after
     read_records(stored.directory.path, after=begin, most=1)  # a position that cannot be is refused before it begins
     return StreamingResponse(stream_of(context.store, run, after=begin), media_type=MEDIA_TYPE)
 
 
-@router.get("/log")
+@router.get("/log", responses=problems(401, 404, 409, 422))
 def get_log(
     run: Stored,
     node: Annotated[int | None, Query(ge=0, le=10_000_000, description="Whose; without: of the run itself.")] = None,

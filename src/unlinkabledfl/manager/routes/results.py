@@ -12,19 +12,20 @@ from unlinkabledfl.manager.archive import zip_of
 from unlinkabledfl.manager.context import Stored
 from unlinkabledfl.manager.documents import Board
 from unlinkabledfl.manager.exports import parquet_of
-from unlinkabledfl.manager.problems import problems
+from unlinkabledfl.manager.problems import problems, problems_beside_a_file
 from unlinkabledfl.manager.store import ConflictError
 
 __all__ = ["router"]
 
-router = APIRouter(prefix="/api/runs/{run}", tags=["results"], responses=problems(401, 404, 409, 422))
+router = APIRouter(prefix="/api/runs/{run}", tags=["results"])
 
 _BOARD_MAX_BYTES = 16 << 20
 _REPORT_POLICY = "sandbox; default-src 'none'; style-src 'unsafe-inline'; img-src data:; frame-ancestors 'self'"
 
 
 def _file(media_type: str) -> dict[int | str, dict[str, Any]]:
-    return {200: {"content": {media_type: {"schema": {"type": "string"}}}, "description": "The file."}}
+    content = {media_type: {"schema": {"type": "string"}}}
+    return problems_beside_a_file(401, 404, 409, 422) | {200: {"content": content, "description": "The file."}}
 
 
 @router.get("/report", response_class=HTMLResponse, responses=_file("text/html"))
@@ -64,7 +65,7 @@ def get_archive(run: Stored) -> StreamingResponse:
     )
 
 
-@router.get("/board")
+@router.get("/board", responses=problems(401, 404, 409, 422))
 def get_board(run: Stored) -> Board:
     """Return how well adversaries linked packets of this run to senders, if `unlinkabledfl attack` was run on it."""
     path = run.directory.board_path

@@ -7,7 +7,7 @@ from fastapi import APIRouter, Query
 from unlinkabledfl.errors import ConfigError, RunError
 from unlinkabledfl.experiment.compare import compare_runs
 from unlinkabledfl.experiment.report import load_run
-from unlinkabledfl.experiment.scenario import find_mistakes, parse_scenario, validate_scenario
+from unlinkabledfl.experiment.scenario import parse_scenario
 from unlinkabledfl.manager.context import Here, RunId, Stored
 from unlinkabledfl.manager.details import detail_of
 from unlinkabledfl.manager.documents import (
@@ -20,7 +20,7 @@ from unlinkabledfl.manager.documents import (
     Stop,
 )
 from unlinkabledfl.manager.expecting import check_reach
-from unlinkabledfl.manager.problems import RefusedError, problems
+from unlinkabledfl.manager.problems import problems, scenario_of
 from unlinkabledfl.manager.store import RUN_ID, ConflictError, NoSuchRunError
 
 __all__ = ["router"]
@@ -47,13 +47,10 @@ def list_runs(
     return RunList(runs=tuple(briefs[first : first + most]), total=len(briefs))
 
 
-@router.post("/runs", status_code=201, responses=problems(401, 403, 409, 413, 422, 507))
+@router.post("/runs", status_code=201, responses=problems(400, 401, 403, 409, 413, 422, 507))
 def launch_run(start: Start, context: Here) -> RunDetail:
     """Begin a run of this scenario, as a process that outlives the manager."""
-    mistakes = find_mistakes(start.scenario)
-    if mistakes:
-        raise RefusedError(mistakes)
-    scenario = validate_scenario(start.scenario)
+    scenario = scenario_of(start.scenario)
     check_reach(scenario, context.settings)
     return detail_of(context.store.launch(scenario))
 
@@ -75,7 +72,7 @@ def delete_run(run: RunId, context: Here) -> None:
     context.followers.forget(directory)
 
 
-@router.post("/runs/{run}/stop", responses=problems(401, 403, 404, 409, 413, 422))
+@router.post("/runs/{run}/stop", responses=problems(400, 401, 403, 404, 409, 413, 422))
 def stop_run(run: RunId, stop: Stop, context: Here) -> RunDetail:
     """End a run. Without force its records and models are saved first, which takes some seconds."""
     return detail_of(context.store.stop(run, force=stop.force))

@@ -31,7 +31,7 @@ from unlinkabledfl.manager.documents import (
     Start,
     TomlText,
 )
-from unlinkabledfl.manager.problems import RefusedError, mistake_of, problems
+from unlinkabledfl.manager.problems import mistake_of, problems, scenario_of
 
 __all__ = ["router"]
 
@@ -72,13 +72,13 @@ def get_schema() -> ScenarioSchema:
     return ScenarioSchema(sections=tuple(described), json_schema=Scenario.model_json_schema())
 
 
-@router.post("/scenario/validate", responses=problems(401, 403, 413, 422))
+@router.post("/scenario/validate", responses=problems(400, 401, 403, 413, 422))
 def check_scenario(draft: Draft) -> Checked:
     """Fill in all defaults, or say for each key that does not fit what it takes."""
     return _checked(draft.scenario)
 
 
-@router.post("/scenario/from-toml", responses=problems(401, 403, 413, 422))
+@router.post("/scenario/from-toml", responses=problems(400, 401, 403, 413, 422))
 def import_toml(text: TomlText) -> Checked:
     """Read a TOML file, presets and all."""
     try:
@@ -88,16 +88,13 @@ def import_toml(text: TomlText) -> Checked:
     return _checked(tables)
 
 
-@router.post("/scenario/to-toml", responses=problems(401, 403, 413, 422))
+@router.post("/scenario/to-toml", responses=problems(400, 401, 403, 409, 413, 422))
 def export_toml(start: Start) -> TomlText:
     """Write a scenario as a TOML file, complete with all defaults."""
-    mistakes = find_mistakes(start.scenario)
-    if mistakes:
-        raise RefusedError(mistakes)
-    return TomlText(toml=to_toml(validate_scenario(start.scenario)))
+    return TomlText(toml=to_toml(scenario_of(start.scenario)))
 
 
-@router.post("/scenario/indicators", responses=problems(401, 403, 413, 422))
+@router.post("/scenario/indicators", responses=problems(400, 401, 403, 413, 422))
 def expect(draft: Draft, context: Here) -> Expected:
     """Say what a scenario promises: reach, payload, traffic, time, entropies, linkability, robustness, resources."""
     mistakes = find_mistakes(draft.scenario)

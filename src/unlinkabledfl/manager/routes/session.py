@@ -20,7 +20,7 @@ def get_health() -> Health:
     return Health(version=unlinkabledfl.__version__)
 
 
-@router.post("/session", status_code=204, responses=problems(401, 413, 422))
+@router.post("/session", status_code=204, responses=problems(400, 401, 413, 422))
 def log_in(login: Login, context: Here, response: Response) -> None:
     """Exchange the token for a cookie, which a browser then sends by itself. Needs no token but this."""
     settings = context.settings
