@@ -34,10 +34,11 @@ def add_to(subcommands: "argparse._SubParsersAction[argparse.ArgumentParser]", c
 
 def handle(arguments: argparse.Namespace) -> None:
     """Attack, write the page, and print the document or the table."""
-    from unlinkabledfl.experiment.attack import PAGE, attack_run, render, write_page
+    from unlinkabledfl.experiment.attack import PAGE, attack_run, render, write_board, write_page
 
     with waiting("attacking the run"):
         document = attack_run(arguments.run, names=arguments.adversaries, shares=arguments.shares or (0.0,))
+        write_board(document, arguments.run)
         page = write_page(document, arguments.out or arguments.run / PAGE)
     if arguments.json:
         print_document({**document, "report": str(page)})

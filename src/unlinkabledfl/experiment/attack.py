@@ -3,6 +3,7 @@
 The document has the board's rows, as `reproduce linking` has, of one configuration: the run.
 """
 
+import json
 import time
 from collections.abc import Sequence
 from math import isfinite
@@ -13,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 from unlinkabledfl.analysis.attack import Refusal, all_relays_compromised, attack
 from unlinkabledfl.analysis.files import read_groups, read_oracle, read_trace
 from unlinkabledfl.experiment.linking.configurations import row_name
+from unlinkabledfl.experiment.records import RunDirectory
 from unlinkabledfl.experiment.records.files import write_file
 from unlinkabledfl.experiment.records.surroundings import describe
 from unlinkabledfl.experiment.records.tables import MetricTable
@@ -21,7 +23,7 @@ from unlinkabledfl.experiment.report import load_run
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-__all__ = ["attack_run", "render", "write_page"]
+__all__ = ["attack_run", "render", "write_board", "write_page"]
 
 PAGE: Final = "attack.html"
 
@@ -64,6 +66,13 @@ def attack_run(path: Path, *, names: Sequence[str] = (), shares: Sequence[float]
         "seconds": time.perf_counter() - started_s,
         **describe("numpy", "pyarrow"),
     }
+
+
+def write_board(document: dict[str, Any], run: Path) -> Path:
+    """Write the document into the directory of the run, for whoever shows it later."""
+    path = RunDirectory.open(run).board_path
+    write_file(path, json.dumps(document, ensure_ascii=False, allow_nan=False) + "\n")
+    return path
 
 
 def write_page(document: dict[str, Any], path: Path) -> Path:

@@ -202,7 +202,7 @@ def _slowest(messages: int, *, every_s: float, stages: float, mean_s: float) -> 
     at_s = (np.arange(_STEPS) + 0.5) * step_s
     all_over = np.ones(_STEPS)
     for message in range(messages - 1, -1, -1):
-        over = _erlang((at_s - message * every_s) / mean_s, whole)
+        over = _erlang(np.asarray((at_s - message * every_s) / mean_s, dtype=np.float64), whole)
         all_over *= over
         # Those before it are over all the more.
         if over[all_over > 1e-9].min(initial=1.0) > 1.0 - 1e-12:

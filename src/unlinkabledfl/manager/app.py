@@ -85,4 +85,3 @@ def _describe_token(schema: dict[str, Any]) -> None:
     for operations in schema["paths"].values():
         for operation in operations.values():
             operation["security"] = [{"token": []}] if "401" in operation["responses"] else []
-

@@ -13,7 +13,9 @@ if TYPE_CHECKING:
 __all__ = ["zip_of"]
 
 _CHUNK_BYTES: Final = 1 << 18
-_LEFT_OUT: Final = frozenset({"secrets", ".lock"})
+_LEFT_OUT: Final = frozenset({"secrets", "trace"})
+"""Keys, and what nodes take down for a trace while they run."""
+
 _STORED: Final = frozenset({".parquet", ".npz"})
 _EARLIEST: Final = (1980, 1, 1, 0, 0, 0)
 

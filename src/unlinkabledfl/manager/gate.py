@@ -1,10 +1,10 @@
 """Who may come in: what every request passes before any route sees it.
 
-    a host name that is not ours------------------> 421
-    a body that is too large----------------------> 413
-    no token and no cookie, where one is needed---> 401
-    a cookie, and another site asks for a change--> 403
-    otherwise-------------------------------------> the routes
+    asked --under a host name that is not ours--------> refused
+    asked --with a body that is too large-------------> refused
+    asked --without token and cookie, where due-------> refused
+    asked --for a change, by cookie from elsewhere----> refused
+    asked --in any other way--------------------------> admitted
 
 A script sends the token as `Authorization: Bearer`. A browser hands it in once and gets a cookie that its scripts
 cannot read and that other sites cannot send. Sites on other ports of this host count as the same site for cookies, so

@@ -1,12 +1,17 @@
 """The runs of one folder: listed, begun, stopped, deleted. A run is a directory; its name is its id.
 
-    absent      --launch-----------> starting
-    starting    --its process-------> running
-    running     --stop--------------> interrupted
-    running     --its process-------> finished, failed
-    interrupted --resume------------> starting
-    failed      --resume------------> starting
-    finished, interrupted, failed --delete--> absent
+    absent      --launch---------------------> starting
+    starting    --its process takes it up----> running
+    starting    --its process ends-----------> interrupted
+    running     --stop-----------------------> interrupted
+    running     --its process is killed------> interrupted
+    running     --all rounds are done--------> finished
+    running     --it cannot go on------------> failed
+    interrupted --resume---------------------> starting
+    failed      --resume---------------------> starting
+    interrupted --delete---------------------> absent
+    failed      --delete---------------------> absent
+    finished    --delete---------------------> absent
 
 Invariant: an id names a directory directly in the folder, or nothing: no other path can be written as one. What the
 store says of a run is what its directory says; the processes that were begun here are known only to be waited for, and

@@ -1,9 +1,11 @@
 """A run as Server-Sent Events: each viewer reads the run's journal by itself, from his own position.
 
-    reading --records----------------------> their messages, reading
-    reading --none, and the run goes on----> a pause, reading
-    reading --none for long----------------> a comment that keeps the connection, reading
-    reading --none, and the run is over----> `end`, closed
+    reading --records-----------------------> Message, pausing
+    reading --nothing, the run goes on------> pausing
+    reading --nothing, the run is over------> EndMessage, closed
+    reading --the record is damaged---------> EndMessage, closed
+    pausing --half a second has passed------> reading
+    pausing --nothing was sent for long-----> Comment, reading
 
 Invariant: what a message holds, and its id, follow from the journal alone. So all viewers see the same messages in the
 same order, whenever they come, also from a manager that was started again; and a viewer that comes back with the id of

@@ -181,7 +181,7 @@ class RunDirectory:
     @property
     def board_path(self) -> Path:
         """What adversaries made of its trace, where it was attacked."""
-        return self.path / "board.json"
+        return self.path / "attack.json"
 
     def log_path(self, node: int | None = None) -> Path:
         """Return where a node logs; without one, the launcher."""

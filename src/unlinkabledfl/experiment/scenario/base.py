@@ -14,7 +14,6 @@ SEED_END: Final = 2**53
 """JSON's readers hold whole numbers below this exactly; a seed that a form rounded would be another."""
 
 
-
 class Section(BaseModel):
     """A group of settings. Strict: `"3"` is no number and `1` is not true, but a whole number may stand for a float."""
 

@@ -2,7 +2,7 @@
 
     absent --begin, the scenario asks for it--> open
     open --nodes take down--------------------> open
-    open --keep-------------------------------> observed.parquet, oracle.parquet
+    open --keep, its two files are written----> kept
 
 `begin` makes a folder for the logs that only this user can read, and takes away what a former part of a resumed run
 left: a trace is of one stretch. `keep` makes the two files of them, however the run ended, and removes the folder.
