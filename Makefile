@@ -71,6 +71,8 @@ docs: $(READY) ## Write the generated pages of docs/ anew
 bench: $(READY) ## Measure what the README claims
 	$(RUN)/unlinkabledfl bench packet
 	$(RUN)/unlinkabledfl bench simulation
+	$(RUN)/unlinkabledfl bench link
+	$(RUN)/unlinkabledfl bench node
 
 $(FUZZ_READY): $(READY)
 	$(PIP) install --quiet --editable '.[fuzz]'

@@ -20,8 +20,8 @@ from unlinkabledfl.errors import ConfigError
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-NAMES = ("packet", "link", "simulation", "payload", "learning")
-_OPTIONS = ("rounds", "datasets", "sizes", "seeds", "keep")
+NAMES = ("packet", "link", "node", "runs", "simulation", "payload", "learning")
+_OPTIONS = ("rounds", "runs", "datasets", "sizes", "seeds", "keep")
 SOURCE_ROOT = Path(unlinkabledfl.__file__).resolve().parents[2]
 
 
@@ -36,7 +36,13 @@ def add_to(subcommands: "argparse._SubParsersAction[argparse.ArgumentParser]", c
     """Add the subcommand to the command line."""
     parser = subcommands.add_parser("bench", parents=[common], help="measure speed on this machine")
     parser.add_argument("name", choices=[*NAMES, "all"], help="what to measure")
-    parser.add_argument("--rounds", type=_positive, metavar="N", help="how often; the medians get steadier")
+    parser.add_argument(
+        "--rounds",
+        type=_positive,
+        metavar="N",
+        help="how often; the medians get steadier. Of `runs`: how many rounds of training; the rest is extrapolated",
+    )
+    parser.add_argument("--runs", type=_names, metavar="A,B", help="of the benchmark `runs`: only these")
     learning = parser.add_argument_group("of the benchmark `learning`")
     learning.add_argument("--datasets", type=_names, metavar="A,B", help="only these datasets")
     learning.add_argument("--sizes", type=_sizes, metavar="N,M", help="only federations of so many nodes")
