@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from unlinkabledfl.errors import UnlinkableError
+from unlinkabledfl.experiment.backends.process.lifeline import check_cores
 from unlinkabledfl.experiment.backends.protocol import Backend, Job
 from unlinkabledfl.experiment.planning import plan_experiment
 from unlinkabledfl.experiment.records import (
@@ -39,6 +40,8 @@ def create_run(scenario: Scenario, out: Path) -> RunDirectory:
     """Make the directory of a new run, unless it is plain already that there can be none."""
     topology = plan_experiment(scenario).topology
     check_trace(scenario)
+    if scenario.run.backend == "process":
+        check_cores(scenario.process.cores, key="process.cores")
     if scenario.learning.factory == BUILT_IN_LEARNER:
         # A dataset that is missing or damaged is found here, and not by every process that wants to train.
         datasets.load(scenario.learning.dataset)

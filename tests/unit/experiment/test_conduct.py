@@ -119,6 +119,15 @@ def test_the_directory_holds_the_complete_scenario_and_the_links(tmp_path: Path)
     assert links == ["node,neighbour", "0,1", "0,3", "1,2", "2,3"]
 
 
+def test_a_core_that_does_not_exist_is_said_before_there_is_a_directory(tmp_path: Path) -> None:
+    scenario = preset("demo", ["process.cores=[4095]"])
+
+    with pytest.raises(ConfigError, match=r"process\.cores: got 4095"):
+        create_run(scenario, tmp_path / "run")
+
+    assert not (tmp_path / "run").exists()
+
+
 def job_of(tmp_path: Path, done: dict[int, int], *overrides: str) -> Job:
     scenario = preset("demo", ["topology.nodes=4", "topology.degree=2", "mixnet.path_length=2", *overrides])
     directory = create_run(scenario, tmp_path / "run")

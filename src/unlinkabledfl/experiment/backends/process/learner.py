@@ -89,7 +89,7 @@ class ProcessLearner:
     async def open(self, state: State | None = None) -> State:
         """Start the process, build the learner, give it this model if there is one, and return the model."""
         async with self._turn():
-            await self._call(self._worker.start)
+            await self._wait_for(self._worker.start)
         if state is not None:
             await self._call(lambda: self._worker.load(state))
         return self._worker.state()
@@ -118,14 +118,18 @@ class ProcessLearner:
         self._thread.shutdown(wait=False)
 
     async def _call(self, function: Callable[[], Result]) -> Result:
-        if self._closed:
-            raise LearnerError("the learner is closed")
+        """Call it of a learner that is built: a failure is told, since the node goes on without it."""
         try:
-            return await asyncio.get_running_loop().run_in_executor(self._thread, function)
+            return await self._wait_for(function)
         except LearnerError as error:
             if not self._closed:
                 self._on_failure(str(error))
             raise
+
+    async def _wait_for(self, function: Callable[[], Result]) -> Result:
+        if self._closed:
+            raise LearnerError("the learner is closed")
+        return await asyncio.get_running_loop().run_in_executor(self._thread, function)
 
     def _start_process(self) -> WorkerProcess:
         if self._closed:
