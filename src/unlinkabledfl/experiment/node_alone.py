@@ -38,6 +38,7 @@ class Alone:
         self._begun_at_s: float | None = None
         self.stopping = asyncio.Event()
         self.lost: asyncio.Queue[str] = asyncio.Queue()
+        self.trained: asyncio.Queue[int] = asyncio.Queue()
         self.rounds: dict[int, Mapping[str, float]] = {}
         self.counters: Mapping[str, int] = {}
         self.ending: str | None = None

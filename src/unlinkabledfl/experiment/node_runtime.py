@@ -58,6 +58,8 @@ class Surroundings(Protocol):
     """Set when the node is to stop."""
     lost: asyncio.Queue[str]
     """Ids of nodes that have ended before the first round."""
+    trained: asyncio.Queue[int]
+    """Rounds for which some node has trained only now."""
 
     @property
     def at_s(self) -> float:
@@ -209,6 +211,7 @@ class NodeRuntime:
             beside = [
                 tasks.create_task(self._introduce(participant, endpoint)),
                 tasks.create_task(self._hear_of_losses()),
+                tasks.create_task(self._hear_of_training()),
                 tasks.create_task(self._begin()),
                 tasks.create_task(self._beat(participant, endpoint)),
                 tasks.create_task(self._save_models()),
@@ -262,6 +265,10 @@ class NodeRuntime:
         while True:
             self._lost.add(NodeId(bytes.fromhex(await self._around.lost.get())))
             self._changed.set()
+
+    async def _hear_of_training(self) -> None:
+        while True:
+            self._opened().peer_trained(await self._around.trained.get())
 
     @staticmethod
     def _is_linked(participant: Participant, endpoint: Endpoint, *, there: set[NodeId], wanted: set[NodeId]) -> bool:

@@ -252,6 +252,11 @@ class Participant:
         self._rounds.trained(now_s=now_s)
         self._settle(now_s)
 
+    def peer_trained(self, *, round_number: int, now_s: float) -> None:
+        """Whoever started us and a peer knows that it has trained for this round only now."""
+        self._rounds.peer_trained(round_number, now_s=now_s)
+        self._settle(now_s)
+
     def evaluation_finished(self, *, round_number: int, metrics: Mapping[str, float], now_s: float) -> None:
         """The model is loaded, and measured if that was asked for."""
         self._check_answer(round_number, Phase.EVALUATE)

@@ -15,7 +15,8 @@ in or after its own slot, so a node that trains too slowly misses an instant, no
 
 Time that the node itself did not get does not count against a deadline (`starved`): on a machine without enough cores
 the fragments are there, unread, when a timer fires too late. Rounds get slower then, up to twice the deadline, and lose
-nothing.
+nothing. Nor does time count that others took: whoever knows, because it started both, that a peer has trained for this
+round only now says so (`peer_trained`), and the deadline begins anew.
 
 A node far behind its peers would collect nothing ever after, as they do not send old rounds again. So after an exchange
 that ended with less than half of what was expected, and only then, the next round may be a later one, which most of its
@@ -174,6 +175,12 @@ class Rounds:
         grant_s = min(by_s + max(0.0, now_s - self._due_s), self._grace_s)
         self._grace_s -= grant_s
         self._due_s += grant_s
+
+    def peer_trained(self, round_number: int, *, now_s: float) -> None:
+        """A peer is done with its training for this round only now: its fragments need as long as ours had."""
+        is_ours = round_number == self.round and self._settings.completion is Completion.COMPLETENESS
+        if self._due_s is not None and is_ours:
+            self._due_s = max(self._due_s, now_s + self._settings.deadline_s)
 
     def next_timer_s(self) -> float | None:
         """When the exchange ends at the latest."""

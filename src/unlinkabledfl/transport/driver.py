@@ -132,6 +132,12 @@ class NodeDriver:
             self._has_begun = True
             self._step(lambda now_s: node.begin(now_s=now_s))
 
+    def peer_trained(self, round_number: int) -> None:
+        """Let the participant know, from whoever started it, that a peer has trained for this round only now."""
+        node = self._node
+        if isinstance(node, LearningNode):
+            self._step(lambda now_s: node.peer_trained(round_number=round_number, now_s=now_s))
+
     def stop(self) -> None:
         """Have `run` close the links in order and return, within two seconds. A signal handler may call it."""
         self._is_stopped = True

@@ -81,7 +81,7 @@ async def _live(launcher: LauncherLink, learner: ProcessLearner, orders: Mapping
     launcher.report(say.Ready(links=len(addresses) - 1, missing=()))
     await launcher.begin()
     for round_number in range(1, orders["rounds"] + 1):
-        await _do(orders.get(f"node_{round_number}"))
+        await _do(orders.get(f"node_{round_number}"), launcher)
         await _one_round(launcher, learner, round_number)
     launcher.report(say.Finished(at_s=launcher.at_s, ending="done"))
 
@@ -109,7 +109,7 @@ async def _one_round(launcher: LauncherLink, learner: ProcessLearner, round_numb
     launcher.report(say.RoundReport(at_s=launcher.at_s, round_number=round_number, metrics=measured))
 
 
-async def _do(order: str | None) -> None:
+async def _do(order: str | None, launcher: LauncherLink) -> None:
     match order:
         case "die":
             os.kill(os.getpid(), signal.SIGKILL)
@@ -118,6 +118,11 @@ async def _do(order: str | None) -> None:
         case "hang":
             while True:
                 signal.pause()
+        case "hear":
+            launcher.report(say.PhaseReport(at_s=launcher.at_s, round_number=7, phase="exchange"))
+            async with asyncio.timeout(30.0):
+                if (heard := await launcher.trained.get()) != 7:
+                    raise RuntimeError(f"heard of round {heard}")
         case "wait":
             await asyncio.Event().wait()
         case _:

@@ -12,6 +12,7 @@ import pytest
 
 from tests.unit.experiment.test_process_forkserver import gone
 from unlinkabledfl.errors import RunError
+from unlinkabledfl.experiment.backends.process import launcher
 from unlinkabledfl.experiment.backends.process.forks import Forks, Program
 from unlinkabledfl.experiment.backends.process.hosts import NodeLaunch, Processes
 from unlinkabledfl.experiment.backends.process.launcher import Launcher
@@ -116,6 +117,16 @@ def test_nodes_do_their_rounds_each_with_a_learner_of_its_own(tmp_path: Path) ->
         assert metrics["niceness"] == min(os.nice(0) + 10, 19)
         assert 0.0 < metrics["pss_mix_mib"] < metrics["pss_mib"]
         assert metrics["cpu_s"] == pytest.approx(metrics["cpu_mix_s"] + metrics["cpu_learner_s"])
+
+
+def test_who_waits_hears_that_somebody_has_trained_only_now(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(launcher, "_TELL_TRAINED_S", 0.0)
+    run = Run(tmp_path, [{"node_1": "hear"}, {"node_1": "hear"}], rounds=1)
+
+    run.go()
+
+    assert run.records.deaths() == {}
+    assert sorted(run.records.rounds) == [(1, 0), (1, 1)]
 
 
 def test_a_node_that_is_killed_is_recorded_and_the_others_finish(tmp_path: Path) -> None:

@@ -26,6 +26,7 @@ from unlinkabledfl.experiment.backends.process.messages import (
     RoundReport,
     Stop,
     Stopped,
+    Trained,
     TurnWanted,
     frame,
     parse_from_node,
@@ -41,6 +42,7 @@ TO_NODE = [
     Begin(),
     LearnerStarted(process_id=7),
     LearnerEnded(process_id=7, code=None),
+    Trained(round_number=3),
     Stop(),
 ]
 FROM_NODE = [

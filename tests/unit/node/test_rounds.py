@@ -103,6 +103,33 @@ def test_a_node_that_never_gets_time_waits_for_two_deadlines_and_no_longer() -> 
     assert machine.next_timer_s() == 61.0
 
 
+def test_a_peer_that_has_trained_only_now_gets_a_whole_deadline() -> None:
+    machine = exchanging(rounds(deadline_s=30.0))
+
+    machine.peer_trained(1, now_s=25.0)
+    machine.handle_timer(now_s=31.0)
+
+    assert (drain(machine), machine.next_timer_s()) == ([], 55.0)
+
+
+@pytest.mark.parametrize("round_number", [0, 2])
+def test_who_trains_for_another_round_is_not_waited_for(round_number: int) -> None:
+    machine = exchanging(rounds(deadline_s=30.0))
+
+    machine.peer_trained(round_number, now_s=25.0)
+
+    assert machine.next_timer_s() == 31.0
+
+
+def test_while_a_node_trains_itself_there_is_no_deadline_to_put_off() -> None:
+    machine = rounds(deadline_s=30.0)
+    machine.begin(now_s=0.0)
+
+    machine.peer_trained(1, now_s=25.0)
+
+    assert machine.next_timer_s() is None
+
+
 @pytest.mark.parametrize("completion", [Completion.DEADLINE, Completion.CADENCE])
 def test_a_fixed_end_is_neither_brought_forward_nor_put_off(completion: Completion) -> None:
     machine = exchanging(rounds(completion=completion, deadline_s=29.0, cadence_s=30.0))
@@ -200,7 +227,7 @@ def test_an_answer_that_nobody_waits_for_is_our_own_mistake(what: str) -> None:
 
 STEPS = st.lists(
     st.tuples(
-        st.sampled_from(["trained", "complete", "timer", "aggregated", "evaluated", "starved"]),
+        st.sampled_from(["trained", "complete", "timer", "aggregated", "evaluated", "starved", "peer"]),
         st.floats(0.0, 20.0),
         st.floats(0.0, 1.0),
         st.integers(0, 12),
@@ -231,6 +258,8 @@ def test_rounds_only_go_up_and_each_that_begins_ends_once_in_order(
             machine.evaluated(completeness=completeness, furthest=furthest, now_s=now_s)
         elif what == "starved":
             machine.starved(wait_s, now_s=now_s)
+        elif what == "peer":
+            machine.peer_trained(furthest, now_s=now_s)
         events += drain(machine)
 
     began = [event.round_number for event in events if isinstance(event, TrainingDue)]

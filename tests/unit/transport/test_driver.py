@@ -88,6 +88,9 @@ class Scribe:
     def training_failed(self, *, round_number: int, reason: str, now_s: float) -> None:
         self._note("training failed", (round_number, reason), now_s)
 
+    def peer_trained(self, *, round_number: int, now_s: float) -> None:
+        self._note("peer trained", round_number, now_s)
+
     def evaluation_finished(self, *, round_number: int, metrics: Metrics, now_s: float) -> None:
         self._note("evaluated", (round_number, dict(metrics)), now_s)
 
@@ -298,6 +301,17 @@ def test_training_and_evaluation_are_answered() -> None:
         assert driven.node.heard("evaluated") == [(4, {"accuracy": 0.5})]
         assert pupil.adopted == [(STATE, True)]
         assert [type(event) for event in driven.told] == [TrainRequested, ModelReady]
+
+    run(main())
+
+
+def test_what_whoever_started_the_node_knows_of_its_peers_reaches_it() -> None:
+    async def main() -> None:
+        driven = Driven(learner=Pupil())
+        async with driven.running():
+            driven.driver.peer_trained(3)
+
+        assert driven.node.heard("peer trained") == [3]
 
     run(main())
 

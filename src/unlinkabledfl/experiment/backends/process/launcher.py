@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from functools import partial
-from typing import assert_never
+from typing import Final, assert_never
 
 from unlinkabledfl.errors import LocalProtocolError, RunError
 from unlinkabledfl.experiment.backends.process import messages as say
@@ -36,8 +36,12 @@ from unlinkabledfl.experiment.backends.process.supervisor import (
 from unlinkabledfl.experiment.backends.process.turns import Turns
 from unlinkabledfl.experiment.backends.process.usage import Usage, read_usage
 from unlinkabledfl.experiment.records import EventKind, Recorder, Status
+from unlinkabledfl.node.rounds import Phase
 
 __all__ = ["Launcher"]
+
+_TELL_TRAINED_S: Final = 5.0
+"""Small beside any deadline, and long enough that a hundred nodes are told of a hundred trainings in a few messages."""
 
 
 @dataclass(slots=True)
@@ -70,6 +74,8 @@ class Launcher:
         self._over: asyncio.Future[RunOver] | None = None
         self._tasks: asyncio.TaskGroup | None = None
         self._timer: asyncio.TimerHandle | None = None
+        self._trained: set[int] = set()
+        self._trained_timer: asyncio.TimerHandle | None = None
         self._begun_at_s: float | None = None
 
     @property
@@ -89,6 +95,7 @@ class Launcher:
         async with AsyncExitStack() as stack:
             stack.push_async_callback(self._hosts.close)
             stack.callback(self._stop_timer)
+            stack.callback(self._stop_telling)
             await self._hosts.open(self)
             try:
                 async with asyncio.TaskGroup() as self._tasks:
@@ -194,6 +201,8 @@ class Launcher:
                 self._grant(self._turns.give_back(index))
             case say.PhaseReport(at_s=at_s, round_number=round_number, phase=phase):
                 self._recorder.phase(time_s=at_s, round_number=round_number, node=index, phase=phase)
+                if phase == Phase.EXCHANGE:
+                    self._has_trained(round_number)
             case say.GaugesReport(at_s=at_s, metrics=metrics):
                 if metrics:
                     self._recorder.record(time_s=at_s, round_number=None, node=index, metrics=metrics)
@@ -203,6 +212,25 @@ class Launcher:
                 self._nodes[index].counters = counters
             case _:
                 assert_never(message)
+
+    def _has_trained(self, round_number: int) -> None:
+        """Let everybody know soon that somebody has trained for this round only now.
+
+        The nodes of a run share cores, and train in turns: those who were first do not give up those who come last.
+        """
+        self._trained.add(round_number)
+        if self._trained_timer is None:
+            self._trained_timer = asyncio.get_running_loop().call_later(_TELL_TRAINED_S, self._tell_trained)
+
+    def _tell_trained(self) -> None:
+        self._trained_timer = None
+        for round_number in sorted(self._trained):
+            self._tell_all(range(len(self._nodes)), say.Trained(round_number=round_number))
+        self._trained.clear()
+
+    def _stop_telling(self) -> None:
+        if self._trained_timer is not None:
+            self._trained_timer.cancel()
 
     # -- what the supervisor says -------------------------------------------------------------------------------
 

@@ -46,6 +46,7 @@ class LauncherLink:
         self._turn_lock = asyncio.Lock()
         self.stopping = asyncio.Event()
         self.lost: asyncio.Queue[str] = asyncio.Queue()
+        self.trained: asyncio.Queue[int] = asyncio.Queue()
         self._begun_at_s: float | None = None
         self._channel = Channel(end, on_message=self._take, on_close=self._closed)
 
@@ -105,6 +106,8 @@ class LauncherLink:
                 _answer(self._begun, None)
             case say.TurnGranted():
                 _answer(self._turn, None)
+            case say.Trained(round_number=round_number):
+                self.trained.put_nowait(round_number)
             case say.Stop():
                 self.stop()
             case _:

@@ -19,8 +19,8 @@ from unlinkabledfl.errors import ControlError
 __all__ = [
     "FRAME_BYTES_MAX", "Begin", "Bound", "Configure", "Contacts", "Failed", "Finished", "FrameReader", "FromNode",
     "GaugesReport", "LearnerEnded", "LearnerRefused", "LearnerStarted", "LearnerWanted", "Lost", "Note", "PhaseReport",
-    "Ready", "RoundReport", "Stop", "Stopped", "ToNode", "TurnGranted", "TurnReturned", "TurnWanted", "frame",
-    "parse_from_node", "parse_to_node",
+    "Ready", "RoundReport", "Stop", "Stopped", "ToNode", "Trained", "TurnGranted", "TurnReturned", "TurnWanted",
+    "frame", "parse_from_node", "parse_to_node",
 ]  # fmt: skip
 
 FRAME_BYTES_MAX: Final = 16 * 1024 * 1024
@@ -105,6 +105,13 @@ class TurnGranted(_Message):
     say: Literal["turn_granted"] = "turn_granted"
 
 
+class Trained(_Message):
+    """Some node has trained for this round only now: do not give it up before its fragments had time to come."""
+
+    say: Literal["trained"] = "trained"
+    round_number: _Round
+
+
 class Stop(_Message):
     """Close the links, tell what is still to tell, and end."""
 
@@ -112,7 +119,7 @@ class Stop(_Message):
 
 
 ToNode: TypeAlias = Annotated[
-    Configure | Contacts | Lost | Begin | LearnerStarted | LearnerRefused | LearnerEnded | TurnGranted | Stop,
+    Configure | Contacts | Lost | Begin | LearnerStarted | LearnerRefused | LearnerEnded | TurnGranted | Trained | Stop,
     Field(discriminator="say"),
 ]
 
