@@ -91,6 +91,15 @@ class CompromiseRegime:
         """K·(1 − c)."""
         return self.path_length * (1.0 - self.share)
 
+    def all_relays_compromised(self, nodes: int) -> float:
+        """Return the same for real routes: K − 1 different relays, a fixed number of compromised nodes among N.
+
+        The mean over everybody whom the adversary might own but the sender, whatever the graph: relays of one route
+        are different nodes. Of one set of compromised nodes, a graph decides (`bound.relays_owned`).
+        """
+        owned, relays = round(self.share * nodes), self.path_length - 1
+        return math.perm(owned, relays) / math.perm(nodes - 1, relays) if relays <= min(owned, nodes - 1) else 0.0
+
 
 def shannon_bits(posterior: Posterior) -> float:
     """Return the Shannon entropy of what an adversary believes."""

@@ -109,8 +109,26 @@ def _privacy(found: "Indicators") -> "Table":
     table.add_row("packets held in a relay", f"{entropy.held_packets:.1f}")
     table.add_row("H_path, counted", f"{entropy.path_bits:.2f} bits")
     table.add_row("H_relay^loc, counted", f"{entropy.local_relay_bits:.2f} bits, O = {entropy.outbox_size:.0f}")
+    _theory_rows(table, found)
     table.caption = f"Counted entropies describe parameters, not an adversary ({entropy.basis})."
     return table
+
+
+def _theory_rows(table: "Table", found: "Indicators") -> None:
+    theory = found.theory
+    table.add_row("H_relay, every stage hidden", f"{theory.relay_bits:.2f} bits", end_section=True)
+    if theory.bound is None or theory.bound_compromised is None or theory.multiplicity_bits is None:
+        table.add_row("Theorem 1", theory.basis)
+    else:
+        routes = f"{theory.route_bits:.2f} bits, {theory.routes} a sender"
+        table.add_row("route min-entropy, last hop known", f"{routes}, |U| = {theory.senders:.1f}")
+        table.add_row("γ_T, trajectories of one sender", f"2^{theory.multiplicity_bits:.1f}")
+        alone = "1: only one sender is possible" if theory.bound >= 1.0 else f"{theory.bound:.3f}"
+        owned = "1: γ_T makes it say nothing" if theory.bound_compromised >= 1.0 else f"{theory.bound_compromised:.3f}"
+        table.add_row("Theorem 1: p_link at most", alone)
+        table.add_row(f"  with c = {theory.compromised:g} compromised", owned)
+    idealized, exact = theory.all_compromised_idealized, theory.all_relays_compromised
+    table.add_row(f"all compromised, c = {theory.compromised:g}", f"c^K {idealized:.4f}; all relays {exact:.4f}")
 
 
 def _table(title: str) -> "Table":

@@ -18,6 +18,7 @@ def handle(arguments: argparse.Namespace) -> None:
     """Read the run, write the page, and print the document or the tables."""
     from unlinkabledfl.experiment.display import closing_summary
     from unlinkabledfl.experiment.report import load_run, write_report
+    from unlinkabledfl.experiment.theory.measured import measured_theory
 
     with waiting("reading the run"):
         data = load_run(arguments.run)
@@ -25,6 +26,7 @@ def handle(arguments: argparse.Namespace) -> None:
         page = None if arguments.json and arguments.out is None else write_report(data, arguments.out)
     document = data.document()
     if arguments.json:
-        print_document({**document, "report": None if page is None else str(page)})
+        theory = measured_theory(data.path, data.table, data.scenario_toml)
+        print_document({**document, "theory": theory, "report": None if page is None else str(page)})
     else:
         show(closing_summary(document, report=page))

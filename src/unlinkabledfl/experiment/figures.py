@@ -7,7 +7,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 __all__ = [
     "Caution", "Entropies", "Exchanged", "Figures", "Fragmented", "Graph", "Indicators", "Linkability", "Resources",
-    "Robustness", "RouteLinkability", "Sent", "Timing",
+    "Robustness", "RouteLinkability", "Sent", "Theory", "Timing",
 ]  # fmt: skip
 
 
@@ -86,6 +86,28 @@ class Entropies(_Part):
     basis: str
 
 
+class Theory(_Part):
+    """The theorems' quantities. None: routes of this kind, or so many of them, are not counted."""
+
+    relay_bits: float = Field(description="H_relay: all K stages hidden.", json_schema_extra={"symbol": "H_relay"})
+    senders: float | None = Field(description="Possible senders, given last hop and destination.")
+    routes: int | None = Field(description="The most routes that one of them has.")
+    route_bits: float | None = Field(
+        description="H∞(R_K | T): min-entropy of the route, given last hop and destination.",
+        json_schema_extra={"symbol": "H∞(R_K|T)"},
+    )
+    multiplicity_bits: float | None = Field(
+        description="log2 of the trajectories that one sender has: routes, and matchings on each.",
+        json_schema_extra={"symbol": "γ_T"},
+    )
+    bound: float | None = Field(description="Theorem 1, nothing compromised.")
+    compromised: float = Field(description="The share of compromised nodes of what follows.")
+    bound_compromised: float | None = Field(description="Theorem 1 with them; 1: it says nothing.")
+    all_compromised_idealized: float = Field(description="c^K, the corollary's.")
+    all_relays_compromised: float = Field(description="That all K − 1 relays of a route are, for an honest sender.")
+    basis: str
+
+
 class RouteLinkability(_Part):
     """What the last hop would tell if routes were of this kind."""
 
@@ -148,6 +170,7 @@ class Figures(_Part):
     time: Timing
     entropy: Entropies
     linkability: Linkability
+    theory: Theory
     robustness: Robustness
     resources: Resources
 

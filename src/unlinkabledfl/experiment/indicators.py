@@ -21,6 +21,7 @@ from unlinkabledfl.experiment.model_sizes import layout_of
 from unlinkabledfl.experiment.scenario import Scenario
 from unlinkabledfl.experiment.scenario.learning import BUILT_IN_LEARNER, CodecName
 from unlinkabledfl.experiment.scenario.network import RouteName
+from unlinkabledfl.experiment.theory.design import theory_of
 from unlinkabledfl.experiment.translation import geometry_on, mixer_settings
 from unlinkabledfl.fragments import rule_by_name
 from unlinkabledfl.mixnet.delay_law import make_delay_law
@@ -59,6 +60,7 @@ def indicators(scenario: Scenario) -> Indicators:
 def _figures(scenario: Scenario, graph: Topology, traffic: Traffic) -> Figures:
     timing = _timing(scenario, graph, traffic)
     sent = _sent(scenario, traffic, timing)
+    entropy = _entropies(scenario, traffic)
     return Figures(
         scenario=scenario.run.name,
         backend=scenario.run.backend,
@@ -68,8 +70,9 @@ def _figures(scenario: Scenario, graph: Topology, traffic: Traffic) -> Figures:
         fragments=_fragments(scenario, traffic),
         traffic=sent,
         time=timing,
-        entropy=_entropies(scenario, traffic),
+        entropy=entropy,
         linkability=_linkability(scenario, graph),
+        theory=theory_of(scenario, graph, outbox_size=max(1, round(entropy.outbox_size))),
         robustness=_robustness(scenario, graph),
         resources=_resources(scenario, traffic, sent, timing),
     )

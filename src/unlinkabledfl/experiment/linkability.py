@@ -17,7 +17,7 @@ from unlinkabledfl.experiment.graphs import ExchangeSets
 from unlinkabledfl.experiment.scenario import Mixnet
 from unlinkabledfl.mixnet.topology import UNREACHABLE, Topology
 
-__all__ = ["LastHopLinkability", "last_hop_linkability", "valiant_law"]
+__all__ = ["LastHopLinkability", "last_hop_linkability", "shown_destinations", "valiant_law"]
 
 _NODES_MAX: Final = 256
 _DESTINATIONS: Final = 16
@@ -35,7 +35,7 @@ class LastHopLinkability:
 def last_hop_linkability(graph: Topology, mixnet: Mixnet) -> LastHopLinkability:
     """Return what the last hop is worth."""
     sets = ExchangeSets(graph, mixnet)
-    destinations = _destinations(graph)
+    destinations = shown_destinations(graph)
     guess = sum(1.0 / sets.count(node) for node in destinations) / len(destinations)
     if mixnet.route == "overlay" and mixnet.path_length > 1:
         return LastHopLinkability(
@@ -129,7 +129,8 @@ def _overlay_accuracy(graph: Topology, sets: ExchangeSets, destinations: list[in
     return right / total
 
 
-def _destinations(graph: Topology) -> list[int]:
+def shown_destinations(graph: Topology) -> list[int]:
+    """Return destinations that stand for all: one where all look alike, a sample where they are many."""
     if graph.is_circulant:
         return [0]
     step = max(1, graph.nodes // _DESTINATIONS) if graph.nodes > 4 * _DESTINATIONS else 1

@@ -36,6 +36,10 @@ EXPERIMENTS: dict[str, Listed] = {
         module="unlinkabledfl.experiment.linking.reproduction",
         says="who can be linked: every deployment against every adversary, beside the published ablation",
     ),
+    "theory": Listed(
+        module="unlinkabledfl.experiment.theory_study.reproduction",
+        says="entropies, bounds and reach, beside the numbers that the published text states",
+    ),
 }
 
 

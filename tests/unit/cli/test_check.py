@@ -28,7 +28,7 @@ def test_the_document_is_json_alone_and_complete(name: str, capsys: pytest.Captu
     assert Indicators.model_validate(json.loads(captured.out)).scenario == name
     assert json.loads(captured.out).keys() == {
         "scenario", "backend", "rounds", "graph", "exchange", "fragments", "traffic", "time", "entropy", "linkability",
-        "robustness", "resources", "cautions",
+        "theory", "robustness", "resources", "cautions",
     }  # fmt: skip
 
 

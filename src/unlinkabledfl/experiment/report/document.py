@@ -21,6 +21,7 @@ from unlinkabledfl.experiment.report.page import (
     tiles_html,
 )
 from unlinkabledfl.experiment.report.run_data import RunData, spread
+from unlinkabledfl.experiment.report.theory import theory_html
 
 __all__ = ["key_figures", "report_html"]
 
@@ -85,6 +86,7 @@ def report_html(data: RunData) -> str:
             contents.append((name, title))
             parts.append(section_html(title, content, name=name))
     for name, title, content in (
+        ("theory", "What the theorems ask for", theory_html(data)),
         ("figures", "All figures", _all_figures(data)),
         ("scenario", "Scenario, machine, versions", surroundings.surroundings_html(data)),
     ):
