@@ -28,6 +28,12 @@ def add_to(subcommands: "argparse._SubParsersAction[argparse.ArgumentParser]", c
         metavar="SHARE",
         help="the adversary also owns this share of the nodes; may be given several times (default: 0)",
     )
+    parser.add_argument(
+        "--targets",
+        type=int,
+        metavar="N",
+        help="attack about so many fragments, whole models of them (default: 4000; 0: all)",
+    )
     parser.add_argument("--out", type=Path, metavar="FILE", help="where to write the page (default: RUN/attack.html)")
     parser.set_defaults(handle=handle)
 
@@ -36,8 +42,9 @@ def handle(arguments: argparse.Namespace) -> None:
     """Attack, write the page, and print the document or the table."""
     from unlinkabledfl.experiment.attack import PAGE, attack_run, render, write_board, write_page
 
+    wanted = {} if arguments.targets is None else {"targets": arguments.targets}
     with waiting("attacking the run"):
-        document = attack_run(arguments.run, names=arguments.adversaries, shares=arguments.shares or (0.0,))
+        document = attack_run(arguments.run, names=arguments.adversaries, shares=arguments.shares or (0.0,), **wanted)
         write_board(document, arguments.run)
         page = write_page(document, arguments.out or arguments.run / PAGE)
     if arguments.json:

@@ -6,14 +6,19 @@ The document has the board's rows, as `reproduce linking` has, of one configurat
 import json
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from math import isfinite
 from pathlib import Path
 from statistics import fmean
 from typing import TYPE_CHECKING, Any, Final
 
+import numpy as np
+
 from unlinkabledfl.analysis.attack import Refusal, all_relays_compromised, attack
 from unlinkabledfl.analysis.files import read_groups, read_oracle, read_trace
-from unlinkabledfl.experiment.linking.configurations import row_name
+from unlinkabledfl.analysis.trace import Indices, Oracle, Trace
+from unlinkabledfl.errors import ConfigError
+from unlinkabledfl.experiment.linking.configurations import TARGETS, row_name
 from unlinkabledfl.experiment.records import RunDirectory
 from unlinkabledfl.experiment.records.files import write_file
 from unlinkabledfl.experiment.records.surroundings import describe
@@ -28,16 +33,25 @@ __all__ = ["attack_run", "render", "write_board", "write_page"]
 PAGE: Final = "attack.html"
 
 
-def attack_run(path: Path, *, names: Sequence[str] = (), shares: Sequence[float] = (0.0,)) -> dict[str, Any]:
-    """Attack the trace of a run, with each share of its nodes compromised, and return the document."""
+def attack_run(
+    path: Path, *, names: Sequence[str] = (), shares: Sequence[float] = (0.0,), targets: int = TARGETS
+) -> dict[str, Any]:
+    """Attack the trace of a run, with each share of its nodes compromised, and return the document.
+
+    Of more targets than wanted some models are drawn, whose fragments are attacked together; 0: all are.
+    """
+    if targets < 0:
+        raise ConfigError(key="--targets", got=targets, takes="a whole number from 1, or 0 for all")
     started_s = time.perf_counter()
     run = load_run(path)
     board: list[dict[str, Any]] = []
     refused: dict[str, str] = {}
     trace = None
     for share in dict.fromkeys(shares):
-        trace = read_trace(path, share=share)
-        oracle = read_oracle(path, trace)
+        whole = read_trace(path, share=share)
+        trace, oracle, groups = _thinned(
+            whole, read_oracle(path, whole), read_groups(path, whole), wanted=targets, seed=run.description.seed
+        )
         cost = {
             "rtt_s_mean": _mean(run.table, "rtt_s_mean"),
             "bytes_per_node_round": _mean(run.table, "bytes_sent"),
@@ -47,7 +61,7 @@ def attack_run(path: Path, *, names: Sequence[str] = (), shares: Sequence[float]
             "compromised": share,
             "all_relays_compromised": all_relays_compromised(oracle, trace.compromised),
         }
-        for found in attack(trace, oracle, groups=read_groups(path, trace), names=names):
+        for found in attack(trace, oracle, groups=groups, names=names):
             if isinstance(found, Refusal):
                 refused[found.adversary] = found.reason
             else:
@@ -73,6 +87,22 @@ def write_board(document: dict[str, Any], run: Path) -> Path:
     path = RunDirectory.open(run).board_path
     write_file(path, json.dumps(document, ensure_ascii=False, allow_nan=False) + "\n")
     return path
+
+
+def _thinned(
+    trace: Trace, oracle: Oracle, groups: Indices | None, *, wanted: int, seed: int
+) -> tuple[Trace, Oracle, Indices | None]:
+    """Return about so many targets, whole groups of them, drawn without a look at who sent them."""
+    if not wanted or len(trace.targets) <= wanted:
+        return trace, oracle, groups
+    numbers = np.arange(len(trace.targets)) if groups is None else groups
+    order = np.random.default_rng(seed).permutation(int(numbers.max()) + 1)
+    sizes = np.bincount(numbers, minlength=len(order))[order]
+    enough = int(np.searchsorted(np.cumsum(sizes), wanted)) + 1
+    rows = np.flatnonzero(np.isin(numbers, order[:enough]))
+    thin = Oracle(origin=oracle.origin[rows], path=tuple(oracle.path[row] for row in rows))
+    kept = None if groups is None else np.unique(groups[rows], return_inverse=True)[1].reshape(-1).astype(np.int64)
+    return replace(trace, targets=trace.targets[rows]), thin, kept
 
 
 def write_page(document: dict[str, Any], path: Path) -> Path:

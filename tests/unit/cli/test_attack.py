@@ -6,6 +6,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from tests.unit.analysis.recordings import OVERLAY, recorded
@@ -65,6 +66,16 @@ def test_what_compromised_nodes_sent_is_not_scored(run: Path) -> None:
     }
 
 
+def test_fewer_targets_are_whole_models(run: Path) -> None:
+    groups = read_groups(run, read_trace(run))
+    assert groups is not None
+
+    few, all_of_them = (attack_run(run, names=["route"], targets=wanted)["board"][0]["targets"] for wanted in (40, 0))
+
+    assert 40 <= few <= 40 + int(np.bincount(groups).max())
+    assert all_of_them == len(groups)
+
+
 def test_costs_are_those_of_the_run(run: Path) -> None:
     row = document_of(run)["board"][0]
 
@@ -114,6 +125,7 @@ def test_a_run_without_a_trace_is_told_what_to_do(tmp_path: Path, capsys: pytest
         (["--compromised", "0.5"], "monitoring.trace_compromised=0.5"),
         (["--compromised", "-1"], "a share from 0 to 1"),
         (["--compromised", "nan"], "a share from 0 to 1"),
+        (["--targets", "-1"], "or 0 for all"),
     ],
 )
 def test_what_cannot_be_asked_is_refused_with_what_can(

@@ -153,7 +153,7 @@ def test_names_of_points_never_cover_each_other(places: list[tuple[float, float]
     drawn = point_chart(frame, points)
 
     found = re.findall(r'<text x="([\d.-]+)" y="([\d.-]+)"(?: text-anchor="(\w+)")?>name-', drawn)
-    wide = 6.0 * 7
+    wide = 7.0 * 7
     boxes = []
     for x, y, anchor in found:
         start = {"": float(x), "end": float(x) - wide, "middle": float(x) - wide / 2}[anchor]

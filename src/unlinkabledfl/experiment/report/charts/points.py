@@ -10,7 +10,7 @@ from unlinkabledfl.experiment.report.charts.svg import element, escaped, text
 
 __all__ = ["Point", "point_chart"]
 
-_CHARACTER_WIDTH: Final = 6.0
+_CHARACTER_WIDTH: Final = 7.0
 _LINE_HEIGHT: Final = 12.0
 _PLACES: Final = ((9.0, 4.0, "start"), (-9.0, 4.0, "end"), (0.0, -10.0, "middle"), (0.0, 19.0, "middle"),
                   (9.0, -9.0, "start"), (-9.0, -9.0, "end"), (9.0, 17.0, "start"), (-9.0, 17.0, "end"))  # fmt: skip

@@ -17,7 +17,11 @@ def board_figure(board: Sequence[Row], published: Mapping[str, float]) -> Figure
         title=title,
         caption="Top-1 accuracy and its 95% interval over senders. Guess: the mean of 1/|U|, guessing among the "
         "senders that route and last hop allow; a framed cell cannot be told from it."
-        + (" Published: what the published evaluation reports of its own adversary, `paper`." if published else ""),
+        + (
+            " Published: what the published evaluation reports of its own adversary, which is paper here."
+            if published
+            else ""
+        ),
         svg=heat_table(
             HeatTable(
                 name="board",

@@ -66,6 +66,11 @@ def _sweep(board: Sequence[Row], places: Mapping[str, float], *, name: str, of_w
         )
     guesses = [float(next(iter(found.values()))["baseline"]) for found in rows]
     lines.append(Line(label="guess", xs=xs, ys=guesses, class_="ideal"))
+    legend = [("ideal", "guess"), *((f"s{colour(adversary)}", adversary) for adversary in names)]
+    if name == "c":
+        lost = [float(next(iter(found.values()))["all_relays_compromised"]) for found in rows]
+        lines.append(Line(label="every relay compromised", xs=xs, ys=lost, class_="lost"))
+        legend.append(("lost", "every relay compromised"))
     words = {"K": "path length K, hops", "O": "outbox size O, packets", "c": "share c of compromised nodes"}[name]
     low, high = domain([value for band in bands for value in band.highs] + guesses, zero=True, most=1.0)
     frame = Frame(
@@ -74,7 +79,7 @@ def _sweep(board: Sequence[Row], places: Mapping[str, float], *, name: str, of_w
         description=f"{len(xs)} values from {xs[0]:g} to {xs[-1]:g}; adversaries {', '.join(names)}.",
         x=Axis(low=xs[0], high=xs[-1], label=words, whole=name == "K"),
         y=Axis(low=low, high=high, label="top-1 accuracy"),
-        legend=[("ideal", "guess"), *((f"s{colour(adversary)}", adversary) for adversary in names)],
+        legend=legend,
     )
     table = [
         [f"{x:g}", *(f"{found[adversary]['accuracy']:.4f}" for adversary in names), f"{guess:.4f}"]
