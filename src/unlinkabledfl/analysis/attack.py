@@ -74,13 +74,27 @@ def attack(
         if names and adversary.name not in names:
             continue
         try:
-            posteriors = adversary.posteriors(trace)
+            posteriors = _believed(adversary, trace)
         except ConfigError as refusal:
             if names:
                 raise
             yield Refusal(adversary=adversary.name, reason=str(refusal))
             continue
         yield score(adversary.name, posteriors[sought], answers, feasible=feasible, published_candidates=candidates)
+
+
+def _believed(adversary: Adversary, trace: Trace) -> Posteriors:
+    """Return what it believes; ConfigError where a deployment, such as one without delays, gives it no numbers."""
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        found = adversary.posteriors(trace)
+    if not np.isfinite(found).all():
+        raise ConfigError(
+            key=f"attack.{adversary.name}",
+            got="beliefs that are no numbers",
+            takes="a deployment that delays packets and sends some",
+            hint="the settings in the trace leave it nothing to divide by",
+        )
+    return found
 
 
 def published_candidates(trace: Trace) -> Nodes:

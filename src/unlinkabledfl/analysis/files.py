@@ -51,6 +51,8 @@ _MIXERS: Final[dict[str, type[MixerSettings]]] = {
 }
 _NODES_MAX: Final = 100_000
 _ROWS_A_GROUP: Final = 1 << 20
+_LONGEST_S: Final = 30 * 86_400.0
+"""Adversaries count in windows of time, and there must not be too many of them."""
 _WRITTEN: Final = "a trace as `run` writes it"
 
 _OBSERVED_COLUMNS: Final = {
@@ -155,6 +157,9 @@ def read_trace(directory: Path, *, share: float | None = None) -> Trace:
     nodes = settings.topology.nodes
     _check_range(columns["source"], f"{path}: source", nodes)
     _check_range(columns["target"], f"{path}: target", nodes)
+    times_s = columns["left_at_s"]
+    if np.isfinite(times_s).all() and not float(times_s[-1]) - float(times_s[0]) <= _LONGEST_S:
+        raise ConfigError(key=f"{path}: left_at_s", got=float(times_s[-1]), takes=f"at most {_LONGEST_S:,.0f} s in all")
     if (columns["size_bytes"] < 0).any():
         raise ConfigError(key=f"{path}: size_bytes", got=int(columns["size_bytes"].min()), takes="sizes from 0")
     owned = _owned(about, path, nodes=nodes, share=share)
@@ -302,7 +307,7 @@ def _settings_of(about: dict[str, Any], path: Path) -> PublicSettings:
         )
     except (KeyError, TypeError, ValueError, OverflowError) as error:
         raise ConfigError(key=str(path), got=f"settings that fail on {str(error)[:80]}", takes=_WRITTEN) from None
-    if not (0 <= found.path_length <= nodes and 0.0 <= found.own_rate_per_s < float("inf")):
+    if not (1 <= found.path_length < nodes and 0.0 <= found.own_rate_per_s < float("inf")):
         raise ConfigError(key=str(path), got="a path length or rate that cannot be", takes=_WRITTEN)
     return found
 

@@ -12,6 +12,7 @@ import pytest
 from tests.unit.analysis.recordings import OVERLAY, recorded
 from tests.unit.experiment.html_pages import sound_page
 from tests.unit.experiment.synthetic_run import write_run
+from unlinkabledfl.analysis.adversaries import RouteAdversary
 from unlinkabledfl.analysis.attack import ADVERSARIES, Refusal, attack
 from unlinkabledfl.analysis.files import read_groups, read_oracle, read_trace, write_recording
 from unlinkabledfl.cli import main
@@ -147,6 +148,15 @@ def test_an_adversary_that_does_not_know_the_routes_says_so_and_the_others_go_on
     assert refused == ["route", "flow", "grouping", "disclosure"]
     with pytest.raises(ConfigError, match=r"attack\.route"):
         list(attack(strange, oracle, groups=None, names=["flow"]))
+
+
+def test_beliefs_that_are_no_numbers_are_refused(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    trace = read_trace(run)
+    monkeypatch.setattr(RouteAdversary, "posteriors", lambda _self, trace: np.full((len(trace.targets), 10), np.nan))
+
+    found = list(attack(trace, read_oracle(run, trace), groups=None))
+
+    assert [each.adversary for each in found if isinstance(each, Refusal)] == ["route"]
 
 
 def test_settings_of_another_run_are_told_from_a_bug(run: Path) -> None:

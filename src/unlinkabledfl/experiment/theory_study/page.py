@@ -25,10 +25,12 @@ def theory_page_html(document: Mapping[str, Any]) -> str:
         _bounds(document),
         _reach(document),
     ]
-    tables = "".join(
+    # The last table is as long as the others together.
+    *others, longest = [
         table_html(Table(caption=title, headings=headings, rows=rows))
         for title, headings, rows in text_tables(document)
-    )
+    ]
+    tables = f'<div class="columns"><div>{"".join(others)}</div><div>{longest}</div></div>'
     parts = [
         ("statements", "What is claimed", statements),
         ("curves", "Over path length and outbox", f'<div class="figures">{"".join(map(figure_html, figures))}</div>'),

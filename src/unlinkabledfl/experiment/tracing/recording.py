@@ -66,7 +66,7 @@ def begin_trace(scenario: Scenario, directory: Path) -> TraceFolder | None:
 
 def keep_trace(scenario: Scenario, folder: TraceFolder, directory: Path) -> Kept:
     """Make the two files, and remove the logs; where that fails, the logs stay."""
-    share = scenario.topology.nodes if scenario.run.backend == "process" else 1
+    share = 1 if scenario.run.backend == "simulation" else scenario.topology.nodes
     plan = plan_experiment(scenario)
     merged = merge(
         folder.path,
