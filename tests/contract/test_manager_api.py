@@ -8,8 +8,8 @@ import pytest
 import schemathesis
 from hypothesis import HealthCheck, settings
 
-from tests.contract.manager_launcher import NoLauncher
 from tests.unit.experiment.synthetic_run import write_run
+from tests.unit.manager.launchers import NoLauncher
 from unlinkabledfl.manager import Settings, create_app
 
 TOKEN = "a-token-for-tests-only"

@@ -20,7 +20,7 @@ from unlinkabledfl.errors import ConfigError
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-NAMES = ("packet", "link", "node", "runs", "simulation", "payload", "learning")
+NAMES = ("packet", "link", "node", "runs", "simulation", "payload", "learning", "manager")
 _OPTIONS = ("rounds", "runs", "datasets", "sizes", "seeds", "keep")
 SOURCE_ROOT = Path(unlinkabledfl.__file__).resolve().parents[2]
 

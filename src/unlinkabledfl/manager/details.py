@@ -19,7 +19,7 @@ from unlinkabledfl.manager.documents import (
     RunStatus,
 )
 from unlinkabledfl.manager.following import FollowedRun, NodeSoFar, finite
-from unlinkabledfl.manager.store import StoredRun, brief_of
+from unlinkabledfl.manager.store import StoredRun, brief_of, rounds_of
 
 __all__ = ["detail_of", "message_of", "node_list"]
 
@@ -27,7 +27,7 @@ __all__ = ["detail_of", "message_of", "node_list"]
 def detail_of(run: StoredRun, followed: FollowedRun | None = None) -> RunDetail:
     """Return a run with its rounds and sums; of one that goes on, how far it is."""
     summary, brief = run.summary, brief_of(run)
-    rounds = [row for row in summary.get("rounds") or () if isinstance(row, dict)]
+    rounds = rounds_of(summary)
     planned = brief["planned_rounds"]
     share = min(1.0, len(rounds) / planned) if planned else 0.0
     if run.status is RunStatus.FINISHED:
@@ -44,7 +44,7 @@ def detail_of(run: StoredRun, followed: FollowedRun | None = None) -> RunDetail:
         run_clock_s=max(_number(summary.get("run_clock_s")) or 0.0, 0.0 if followed is None else followed.clock_s),
         share_done=share,
         time_left_s=_time_left_s(run, share) if run.status is RunStatus.RUNNING else None,
-        notes=tuple(str(note) for note in summary.get("notes") or ()),
+        notes=tuple(str(note) for note in notes) if isinstance(notes := summary.get("notes"), list) else (),
         machine=machine if isinstance(machine := summary.get("machine"), dict) else None,
         versions=versions if isinstance(versions := summary.get("versions"), dict) else None,
         has_parquet=run.directory.parquet_path.is_file(),

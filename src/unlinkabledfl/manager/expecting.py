@@ -10,7 +10,6 @@ from typing import Final
 
 from unlinkabledfl.errors import ConfigError
 from unlinkabledfl.experiment.figures import Indicators
-from unlinkabledfl.experiment.indicators import indicators
 from unlinkabledfl.experiment.scenario import Scenario
 from unlinkabledfl.experiment.scenario.learning import BUILT_IN_LEARNER
 from unlinkabledfl.manager.settings import Settings
@@ -33,6 +32,9 @@ class Expectations:
 
     def of(self, scenario: Scenario) -> Indicators:
         """Return the indicators; ConfigError where the scenario cannot work, or may not be asked about here."""
+        # The page is there before what only this needs.
+        from unlinkabledfl.experiment.indicators import indicators  # noqa: PLC0415
+
         check_reach(scenario, self._settings)
         _check_size(scenario)
         key = scenario.model_dump_json()

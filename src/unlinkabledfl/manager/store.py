@@ -29,7 +29,6 @@ from threading import Lock
 from typing import Any, Final
 
 from unlinkabledfl.errors import ConfigError, RunError
-from unlinkabledfl.experiment.conduct import create_run
 from unlinkabledfl.experiment.records import RunDirectory, Status
 from unlinkabledfl.experiment.records.files import writing
 from unlinkabledfl.experiment.scenario import Scenario
@@ -129,6 +128,9 @@ class RunStore:
 
     def launch(self, scenario: Scenario) -> StoredRun:
         """Make the directory of a new run, and begin it."""
+        # The page is there before what only a launch needs.
+        from unlinkabledfl.experiment.conduct import create_run  # noqa: PLC0415
+
         with self._lock:
             self._check_room()
             run = self._fresh_id(scenario)
@@ -212,7 +214,7 @@ class RunStore:
             noted = Status(summary.get("status", ""))
         except ValueError:
             return RunStatus.DAMAGED, "summary.json does not say how it stands", summary
-        reason = str(summary.get("reason") or "")
+        reason = said if isinstance(said := summary.get("reason"), str) else ""
         if noted is not Status.RUNNING:
             return RunStatus(noted.value), reason, summary
         if directory.has_writer():
@@ -241,7 +243,7 @@ class RunStore:
 def brief_of(stored: StoredRun) -> dict[str, Any]:
     """Return the fields of a brief."""
     description, summary = stored.directory.description(), stored.summary
-    rounds = [row for row in summary.get("rounds") or () if isinstance(row, dict)]
+    rounds = rounds_of(summary)
     measured = [row["accuracy_mean"] for row in rounds if isinstance(row.get("accuracy_mean"), float)]
     metrics = stored.directory.metrics_path
     return {
@@ -260,6 +262,16 @@ def brief_of(stored: StoredRun) -> dict[str, Any]:
         "seconds": seconds if isinstance(seconds := summary.get("seconds"), int | float) else None,
         "bytes": metrics.stat().st_size if metrics.is_file() else 0,
     }
+
+
+def rounds_of(summary: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return the rounds of a summary that are rounds."""
+    listed = summary.get("rounds")
+    return [
+        row
+        for row in (listed if isinstance(listed, list) else ())
+        if isinstance(row, dict) and isinstance(row.get("round"), int)
+    ]
 
 
 def _started_at(directory: RunDirectory) -> datetime:
