@@ -10,7 +10,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -50,10 +50,10 @@ class ServedManager:
 
     def ask(self, path: str, *, method: str = "GET", body: object = None) -> Any:  # noqa: ANN401 - any document
         """Return what it answers."""
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
         headers = {"Authorization": f"Bearer {TOKEN}", "Content-Type": "application/json"}
-        connection.request(method, path, None if body is None else json.dumps(body), headers)
-        with connection.getresponse() as answer:
+        with closing(http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)) as connection:
+            connection.request(method, path, None if body is None else json.dumps(body), headers)
+            answer = connection.getresponse()
             raw = answer.read()
         assert answer.status < 400, raw
         return json.loads(raw) if answer.headers["content-type"] == "application/json" else raw
@@ -92,12 +92,12 @@ class Viewer(threading.Thread):
                 time.sleep(0.1)
 
     def _watch(self) -> None:
-        connection = http.client.HTTPConnection("127.0.0.1", self._manager.port, timeout=60)
         headers = {"Authorization": f"Bearer {TOKEN}"}
         if self.messages:
             headers["Last-Event-ID"] = self.messages[-1][1]
-        connection.request("GET", f"/api/runs/{self._run}/stream", headers=headers)
-        with connection.getresponse() as answer:
+        with closing(http.client.HTTPConnection("127.0.0.1", self._manager.port, timeout=60)) as connection:
+            connection.request("GET", f"/api/runs/{self._run}/stream", headers=headers)
+            answer = connection.getresponse()
             fields: dict[str, str] = {}
             while line := answer.readline().decode():
                 if line != "\n":
