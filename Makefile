@@ -12,8 +12,15 @@ READY := $(VENV)/.ready
 FUZZ_READY := $(VENV)/.ready-fuzz
 PIP := $(RUN)/python -m pip --disable-pip-version-check --no-input
 
+# The dashboard, built into the package. Only its own tools need Node.js; what they made is all that is served.
+PAGE := src/unlinkabledfl/manager/static/index.html
+PAGE_SOURCES := $(shell find dashboard/src dashboard/public -type f 2>/dev/null) \
+	dashboard/index.html dashboard/vite.config.ts dashboard/package.json
+NODE_READY := dashboard/node_modules/.ready
+HAS_NODE := node -e 'const [major, minor] = process.versions.node.split("."); process.exit(major > 20 || (major == 20 && minor >= 19) ? 0 : 1)' 2>/dev/null && command -v npm >/dev/null
+
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-slow lint docs fuzz bench clean
+.PHONY: help setup dashboard demo test test-slow test-browser test-dashboard lint docs fuzz bench clean
 .DELETE_ON_ERROR:
 
 # A virtual environment works only where it was made. The stamp holds that place: a moved or copied tree is set up anew.
@@ -25,6 +32,11 @@ help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
 
 setup: $(READY) ## Install the command as .venv/bin/unlinkabledfl, with the development tools
+	@if ! { $(HAS_NODE); }; then \
+		echo 'NOTE: no Node.js of 20.19 or newer: the dashboard is not built. The command and the API of "unlinkabledfl serve" work without.' >&2; \
+	elif ! $(MAKE) --no-print-directory dashboard; then \
+		echo 'NOTE: the dashboard was not built (its messages are above). Everything else is ready; "make dashboard" tries again.' >&2; \
+	fi
 
 # The optional extras are tried together with the rest, which is fastest. Where one of them cannot be built, everything
 # else is installed without it, and a note says what will be missing.
@@ -48,11 +60,28 @@ $(READY): pyproject.toml
 	fi
 	@printf '%s\n' "$(CURDIR)" > $(READY)
 
+dashboard: $(PAGE) ## Build the page that "unlinkabledfl serve" shows; needs Node.js
+
+$(PAGE): $(NODE_READY) $(PAGE_SOURCES)
+	cd dashboard && npm run --silent build
+
+$(NODE_READY): dashboard/package-lock.json dashboard/package.json
+	@$(HAS_NODE) || { echo 'The dashboard is built with Node.js 20.19 or newer, and npm.' >&2; exit 1; }
+	cd dashboard && npm ci --no-progress
+	@touch $(NODE_READY)
+
 demo: $(READY) ## Train a model among eight real nodes over the mixnet, and show what happened
 	$(RUN)/unlinkabledfl run demo
 
-test: lint ## Check everything: style, types, layers, fast tests
+test: lint test-dashboard ## Check everything: style, types, layers, fast tests
 	$(RUN)/python -m pytest $(PYTEST_ARGS)
+
+test-dashboard: $(READY) ## Check the dashboard only: types, its client, its tests
+	@if $(HAS_NODE); then $(MAKE) --no-print-directory dashboard && cd dashboard && npm run --silent check; \
+	else echo 'NOTE: no Node.js of 20.19 or newer: the dashboard is not checked.' >&2; fi
+
+test-browser: $(READY) $(PAGE) ## Use the dashboard in a real Chromium, with a real run; pictures in build/screenshots
+	$(RUN)/python -m pytest -n 0 -m browser
 
 test-slow: $(READY) ## Run the tests that take minutes
 	$(RUN)/python -m pytest -m slow $(PYTEST_ARGS)
@@ -67,6 +96,8 @@ docs: $(READY) ## Write the generated pages of docs/ anew
 	$(RUN)/python docs/generate_state_machines.py
 	$(RUN)/python docs/generate_scenario_reference.py
 	$(RUN)/python docs/generate_openapi.py
+	@if $(HAS_NODE); then $(MAKE) --no-print-directory $(NODE_READY) && cd dashboard && npm run --silent client; \
+	else echo 'NOTE: no Node.js of 20.19 or newer: the types of the dashboard are not written anew.' >&2; fi
 
 bench: $(READY) ## Measure what the README claims
 	$(RUN)/unlinkabledfl bench packet
@@ -88,5 +119,5 @@ fuzz: $(FUZZ_READY) ## Feed broken input to every parser, FUZZ_SECONDS for each 
 	[ $$found = yes ] || { echo 'no targets in tests/fuzz' >&2; exit 1; }
 
 clean: ## Remove the environment and every cache
-	rm -rf $(VENV) .fuzz .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache build dist
+	rm -rf $(VENV) dashboard/node_modules src/unlinkabledfl/manager/static .fuzz .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache build dist
 	find src tests benchmarks -name __pycache__ -prune -exec rm -rf {} + 2>/dev/null || true
