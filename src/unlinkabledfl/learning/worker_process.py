@@ -18,7 +18,7 @@ from unlinkabledfl.errors import LocalProtocolError
 from unlinkabledfl.learning.worker_protocol import Kind, Layout, Message, Slots, receive_descriptor
 from unlinkabledfl.node.learner import Learner
 
-__all__ = ["LearnerFactory", "find_factory", "run"]
+__all__ = ["LearnerFactory", "find_factory", "give_back_memory", "run"]
 
 LearnerFactory = Callable[[Mapping[str, Any]], Learner]
 """Builds a learner from settings that are JSON: a model's name, a dataset's path, a partition's indices."""
@@ -53,13 +53,15 @@ def _serve(connection: Connection) -> None:
     server = _Server(connection, learner, layout)
     try:
         while True:
-            connection.send_bytes(server.answer(connection.recv_bytes()))
-            _give_back_memory()
+            answer = server.answer(connection.recv_bytes())
+            # Before the answer: whoever gets it may let the next learner of the host compute.
+            give_back_memory()
+            connection.send_bytes(answer)
     finally:
         server.close()
 
 
-def _give_back_memory() -> None:
+def give_back_memory() -> None:
     """Hand the pages of freed tensors back to the system: half of a learner's memory, while it waits for its peers."""
     with suppress(OSError, AttributeError):  # not every C library has it
         ctypes.CDLL(None).malloc_trim(0)
