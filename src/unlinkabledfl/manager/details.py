@@ -97,9 +97,10 @@ def message_of(position: int, record: Record) -> MetricsMessage | EventMessage |
 
 def node_list(run: StoredRun, followed: FollowedRun) -> NodeList:
     """Return all nodes as they stand."""
-    known = max(run.directory.description().nodes, max(followed.nodes, default=-1) + 1)
+    description = run.description()
+    known = max(description.nodes, max(followed.nodes, default=-1) + 1)
     silent = NodeSoFar()
-    planned = run.directory.description().planned_rounds
+    planned = description.planned_rounds
     return NodeList(
         nodes=tuple(_node_state(node, followed.nodes.get(node, silent), planned=planned) for node in range(known)),
         clock_s=followed.clock_s,

@@ -1,7 +1,9 @@
 """Listen, say where, and serve until told to stop. Runs that were begun go on."""
 
 import json
+import signal
 import socket
+from contextlib import suppress
 from dataclasses import replace
 from typing import IO
 from urllib.parse import quote
@@ -33,7 +35,13 @@ def serve(settings: Settings, *, stdout: IO[str], as_json: bool = False) -> None
             ws="none",
             lifespan="on",
         )
-        uvicorn.Server(config).run(sockets=[listener])
+        # Once all is closed, uvicorn raises the signal again that ended it.
+        before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+        try:
+            with suppress(KeyboardInterrupt):
+                uvicorn.Server(config).run(sockets=[listener])
+        finally:
+            signal.signal(signal.SIGTERM, before)
 
 
 def _listen(settings: Settings) -> socket.socket:
@@ -69,7 +77,10 @@ def _announce(settings: Settings, stdout: IO[str], *, as_json: bool) -> None:
     if as_json:
         stdout.write(json.dumps({"address": address, "token": settings.token, "page": page}) + "\n")
     else:
-        stdout.write(f"dashboard: {page}\ntoken: {settings.token}\nruns: {settings.runs.absolute()}\nCtrl-C ends it.\n")
+        stdout.write(f"dashboard: {page}\ntoken: {settings.token}\nruns: {settings.runs.absolute()}\n")
+        if not (settings.page / "index.html").is_file():
+            stdout.write("The dashboard of this checkout is not built, only the API is there: run `make dashboard`.\n")
+        stdout.write("Ctrl-C ends it; runs go on.\n")
         if not is_loopback(settings.host):
             stdout.write("Others can reach this address, and what is said is not encrypted: put TLS in front of it.\n")
     stdout.flush()

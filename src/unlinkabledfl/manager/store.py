@@ -29,7 +29,7 @@ from threading import Lock
 from typing import Any, Final
 
 from unlinkabledfl.errors import ConfigError, RunError
-from unlinkabledfl.experiment.records import RunDirectory, Status
+from unlinkabledfl.experiment.records import RunDescription, RunDirectory, Status
 from unlinkabledfl.experiment.records.files import writing
 from unlinkabledfl.experiment.scenario import Scenario
 from unlinkabledfl.manager.documents import RunBrief, RunStatus
@@ -66,6 +66,10 @@ class StoredRun:
     reason: str
     summary: Mapping[str, Any]
     started_at: datetime
+
+    def description(self) -> RunDescription:
+        """Say what the run is, from what is known of it already where that is enough."""
+        return self.directory.description(self.summary or None)
 
     @property
     def is_live(self) -> bool:
@@ -242,7 +246,7 @@ class RunStore:
 
 def brief_of(stored: StoredRun) -> dict[str, Any]:
     """Return the fields of a brief."""
-    description, summary = stored.directory.description(), stored.summary
+    description, summary = stored.description(), stored.summary
     rounds = rounds_of(summary)
     measured = [row["accuracy_mean"] for row in rounds if isinstance(row.get("accuracy_mean"), float)]
     metrics = stored.directory.metrics_path

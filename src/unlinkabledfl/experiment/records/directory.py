@@ -209,10 +209,10 @@ class RunDirectory:
             status = Status.RUNNING
         return Status.INTERRUPTED if status is Status.RUNNING and not self.has_writer() else status
 
-    def description(self) -> RunDescription:
-        """Say what the run is, by its summary, or by its scenario where the summary is damaged."""
+    def description(self, summary: Mapping[str, Any] | None = None) -> RunDescription:
+        """Say what the run is, by its summary (read anew unless given), or by its scenario where that is damaged."""
         try:
-            known = self.summary()
+            known = self.summary() if summary is None else summary
         except RunError:
             known = self._described_by_scenario()
         return RunDescription(

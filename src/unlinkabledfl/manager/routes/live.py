@@ -36,7 +36,7 @@ def get_topology(run: Stored) -> Topology:
     """Return the graph as the run began."""
     found = Problems()
     edges = run.directory.edges(found)
-    nodes = max(run.directory.description().nodes, 1 + max((max(edge) for edge in edges), default=-1))
+    nodes = max(run.description().nodes, 1 + max((max(edge) for edge in edges), default=-1))
     return Topology(nodes=nodes, edges=tuple(edges), notes=tuple(found.sentences()))
 
 
