@@ -5,7 +5,7 @@
     c sends   values         − n(ac) − n(bc)
 
 Their sum is the sum of the values; a single one, or any two, looks like noise to the destination. The noise follows
-from a secret of the pair and a label, so nobody sends it. It is taken from SHAKE256 rather than from a statistical
+from a secret of the pair and a label, so nobody sends it. It is a key stream rather than the output of a statistical
 generator: the destination sees it through a model, and must not be able to work out how it goes on.
 
 Its size is told in units of `StateLayout.typical_deviations`, which follow from the model's shapes: both ends of a pair
@@ -14,13 +14,16 @@ must reckon with the same size, and no node knows how far another's values have 
 Invariant: the two ends of a pair make the same noise, to the bit, on every machine.
 """
 
-from hashlib import shake_256
+from hashlib import blake2b
 from math import sqrt
 
 import numpy as np
 
 from unlinkabledfl.fragments.arrays import Vector
+from unlinkabledfl.sphinx.primitives import stream_xor
 
+_KEY_BYTES = 32
+_PERSON = b"udfl/noise/v1"
 _WORD = np.dtype("<u2")
 _LEVELS = 2**16
 _DEVIATION = sqrt((_LEVELS**2 - 1) / 12)  # of a uniform choice among so many neighbouring whole numbers
@@ -31,7 +34,8 @@ def pair_noise(secret: bytes, label: bytes, count: int) -> Vector:
 
     They are uniform: a sender adds the noise of several pairs, and a sum of several such values is as good as normal.
     """
-    words = np.frombuffer(shake_256(secret + label).digest(count * _WORD.itemsize), dtype=_WORD)
+    key = blake2b(label, key=secret, digest_size=_KEY_BYTES, person=_PERSON).digest()
+    words = np.frombuffer(stream_xor(key, bytes(count * _WORD.itemsize)), dtype=_WORD)
     noise: Vector = words.astype(np.float32)
     noise -= np.float32((_LEVELS - 1) / 2)
     noise *= np.float32(1.0 / _DEVIATION)
