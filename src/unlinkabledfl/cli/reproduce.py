@@ -12,7 +12,7 @@ from unlinkabledfl.errors import ConfigError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-_OPTIONS = ("targets", "seed", "only")
+_OPTIONS = ("targets", "seed", "only", "seeds", "quick")
 
 
 def add_to(subcommands: "argparse._SubParsersAction[argparse.ArgumentParser]", common: argparse.ArgumentParser) -> None:
@@ -20,10 +20,13 @@ def add_to(subcommands: "argparse._SubParsersAction[argparse.ArgumentParser]", c
     parser = subcommands.add_parser(
         "reproduce", parents=[common], help="repeat a published experiment, beside what was published"
     )
-    parser.add_argument("name", metavar="NAME", help="which experiment: linking or theory")
+    parser.add_argument("name", metavar="NAME", help="which experiment: linking, theory or content")
     parser.add_argument("--targets", type=int, metavar="N", help="how many packets each adversary is tried on")
     parser.add_argument("--only", type=_names, metavar="A,B", help="only these deployments, such as direct,paper")
     parser.add_argument("--seed", type=int, metavar="N", help="another seed, another run of everything")
+    parser.add_argument("--seeds", type=int, metavar="N", help="how many federations of each kind, for intervals")
+    # None where it is not given, like the others.
+    parser.add_argument("--quick", action="store_true", default=None, help="a small one, to see that it works")
     parser.add_argument(
         "--out", type=Path, metavar="DIR", help="also write the document and its page there: NAME.json, NAME.html"
     )

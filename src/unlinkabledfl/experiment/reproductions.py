@@ -40,6 +40,10 @@ EXPERIMENTS: dict[str, Listed] = {
         module="unlinkabledfl.experiment.theory_study.reproduction",
         says="entropies, bounds and reach, beside the numbers that the published text states",
     ),
+    "content": Listed(
+        module="unlinkabledfl.experiment.content.reproduction",
+        says="what a destination recognises in the fragments that it decrypts, and what masks leave of that",
+    ),
 }
 
 

@@ -46,6 +46,9 @@ def test_people_get_the_published_figure_beside_each_adversary(capsys: pytest.Ca
     ("arguments", "complaint"),
     [
         (["reproduce", "everything"], "reproduce: got 'everything', takes linking"),
+        (["reproduce", "content", "--seeds", "0"], "--seeds: got 0, takes a whole number from 1"),
+        (["reproduce", "content", "--targets", "3"], "--targets: got 3, takes no value for the experiment 'content'"),
+        (["reproduce", "linking", "--quick"], "--quick: got True, takes no value for the experiment 'linking'"),
         (["reproduce", "linking", "--targets", "3"], "--targets: got 3, takes a whole number from 10"),
         (["reproduce", "linking", "--only", "stronger"], "--only: got 'stronger', takes direct, K=1, no cover"),
     ],
