@@ -234,6 +234,20 @@ def test_cancelling_while_nodes_are_started_ends_those_too_that_were_not(tmp_pat
     assert run.records.rounds == {}
 
 
+def test_a_run_whose_figures_cannot_be_written_down_any_more_fails_and_leaves_nothing(tmp_path: Path) -> None:
+    run = Run(tmp_path, [{}, {}, {}], rounds=10_000)
+
+    def full(*_: object) -> None:
+        run.processes.update(run.launcher.processes)
+        raise RunError("metrics.csv cannot be written: No space left on device")
+
+    run.records.on_round = full
+
+    with pytest.raises(RunError, match=r"metrics\.csv cannot be written: No space left on device"):
+        run.go()
+    assert len(run.known()) == 6
+
+
 def test_a_log_that_cannot_be_written_fails_the_run_and_leaves_nothing(tmp_path: Path) -> None:
     run = Run(tmp_path / "nowhere", [{}, {}])
 

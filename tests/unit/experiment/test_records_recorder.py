@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from tests.unit.experiment.synthetic_run import create_run, play, write_run
 from tests.unit.experiment.test_records_files import files_of_at_most
 from unlinkabledfl.errors import RunError
-from unlinkabledfl.experiment.records import EventKind, Fanout, Recorder, RunRecorder, Status
+from unlinkabledfl.experiment.records import EventKind, Fanout, Recorder, RunRecorder, Status, UntilFailure
 from unlinkabledfl.experiment.records.totals import Totals
 from unlinkabledfl.experiment.report import load_run
 
@@ -226,6 +226,24 @@ def test_a_fanout_tells_everybody_also_of_an_end_that_one_of_them_cannot_bear() 
 
     told = [("phase", "train"), ("record", 4), ("event", EventKind.NOTE), ("finish", "over")]
     assert [listener.told for listener in listeners] == [told, told]
+
+
+def test_after_the_first_failure_nothing_but_the_end_is_passed_on() -> None:
+    class Full(_Listener):
+        def record(self, **told: object) -> None:
+            raise RunError("disk full")
+
+    listener, failures = Full(), list[RunError]()
+    recorder: Recorder = UntilFailure(listener, failed=failures.append)
+
+    recorder.phase(time_s=0, round_number=1, node=0, phase="train")
+    for _ in range(2):
+        recorder.record(time_s=1, round_number=1, node=4, metrics={"accuracy": 1})
+    recorder.event(time_s=1, node=None, kind=EventKind.NOTE, text="")
+    recorder.finish(Status.FAILED, reason="disk full")
+
+    assert listener.told == [("phase", "train"), ("finish", "disk full")]
+    assert [str(failure) for failure in failures] == ["disk full"]
 
 
 def test_the_recorder_can_be_read_while_it_writes(tmp_path: Path) -> None:

@@ -2,7 +2,7 @@
 
 from unlinkabledfl.experiment.records.checkpoints import Checkpoint
 from unlinkabledfl.experiment.records.directory import RunDescription, RunDirectory
-from unlinkabledfl.experiment.records.recorder import EventKind, Fanout, Recorder, Status
+from unlinkabledfl.experiment.records.recorder import EventKind, Fanout, Recorder, Status, UntilFailure
 from unlinkabledfl.experiment.records.run_recorder import RunRecorder
 from unlinkabledfl.experiment.records.tables import Event, MetricTable, Problems
 
@@ -18,4 +18,5 @@ __all__ = [
     "RunDirectory",
     "RunRecorder",
     "Status",
+    "UntilFailure",
 ]

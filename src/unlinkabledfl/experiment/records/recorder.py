@@ -8,11 +8,13 @@ Times are seconds since the run began, on the run's own clock: virtual in one ba
 are the indices of the topology. No node means the whole network.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from enum import StrEnum
 from typing import Protocol
 
-__all__ = ["EventKind", "Fanout", "Recorder", "Status"]
+from unlinkabledfl.errors import RunError
+
+__all__ = ["EventKind", "Fanout", "Recorder", "Status", "UntilFailure"]
 
 
 class Status(StrEnum):
@@ -99,3 +101,43 @@ class Fanout:
                 failure = failure or error
         if failure is not None:
             raise failure
+
+
+class UntilFailure:
+    """A recorder for whoever is told things in callbacks, where nobody catches what is raised.
+
+    The first RunError is told to `failed`, once, and from then on nothing is passed on: what came later would be a
+    record with a hole in it.
+    """
+
+    def __init__(self, recorder: Recorder, *, failed: Callable[[RunError], None]) -> None:
+        self._recorder = recorder
+        self._failed = failed
+        self._is_over = False
+
+    def record(
+        self, *, time_s: float, round_number: int | None, node: int | None, metrics: Mapping[str, float]
+    ) -> None:
+        """Pass it on."""
+        self._try(lambda: self._recorder.record(time_s=time_s, round_number=round_number, node=node, metrics=metrics))
+
+    def event(self, *, time_s: float, node: int | None, kind: EventKind, text: str) -> None:
+        """Pass it on."""
+        self._try(lambda: self._recorder.event(time_s=time_s, node=node, kind=kind, text=text))
+
+    def phase(self, *, time_s: float, round_number: int, node: int, phase: str) -> None:
+        """Pass it on."""
+        self._try(lambda: self._recorder.phase(time_s=time_s, round_number=round_number, node=node, phase=phase))
+
+    def finish(self, status: Status, *, reason: str = "") -> None:
+        """Pass it on: how a run ended is always worth an attempt."""
+        self._recorder.finish(status, reason=reason)
+
+    def _try(self, tell: Callable[[], None]) -> None:
+        if self._is_over:
+            return
+        try:
+            tell()
+        except RunError as error:
+            self._is_over = True
+            self._failed(error)

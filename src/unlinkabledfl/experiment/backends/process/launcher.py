@@ -35,7 +35,7 @@ from unlinkabledfl.experiment.backends.process.supervisor import (
 )
 from unlinkabledfl.experiment.backends.process.turns import Turns
 from unlinkabledfl.experiment.backends.process.usage import Usage, read_usage
-from unlinkabledfl.experiment.records import EventKind, Recorder, Status
+from unlinkabledfl.experiment.records import EventKind, Recorder, Status, UntilFailure
 from unlinkabledfl.node.rounds import Phase
 
 __all__ = ["Launcher"]
@@ -66,7 +66,7 @@ class Launcher:
         turns: int,
     ) -> None:
         self._nodes = [_Node(launch) for launch in nodes]
-        self._recorder = recorder
+        self._recorder = UntilFailure(recorder, failed=self._cannot_record)
         joins = {index: launch.first_round for index, launch in enumerate(nodes) if launch.first_round > 1}
         self._supervisor = Supervisor(nodes=len(nodes), settings=settings, joins=joins)
         self._turns = Turns(count=turns)
@@ -318,6 +318,10 @@ class Launcher:
             if (first := self._nodes[index].launch.first_round) > 1:
                 self._event(index, EventKind.JOIN, f"for round {first}")
         self._tell_all(nodes, say.Begin())
+
+    def _cannot_record(self, error: RunError) -> None:
+        """The disk is full, say: a run that leaves no records is not worth going on with."""
+        self._supervisor.stop(status=Status.FAILED, reason=str(error), now_s=self._now_s())
 
     def _names(self, node_ids: Sequence[str]) -> list[str]:
         indices = {node.launch.node_id: index for index, node in enumerate(self._nodes)}
