@@ -3,7 +3,8 @@
 # time.
 
 PYTHON ?= python3
-PYTEST_ARGS ?= -n auto --maxprocesses=4
+# Tests that share one container engine stay together.
+PYTEST_ARGS ?= -n auto --maxprocesses=4 --dist=loadgroup
 FUZZ_SECONDS ?= 60
 
 VENV := .venv
@@ -46,9 +47,9 @@ $(READY): pyproject.toml
 	@"$(PYTHON)" -c 'import ensurepip, venv' 2>/dev/null || { echo 'This Python cannot make virtual environments. On Debian and Ubuntu: apt install python3-venv' >&2; exit 1; }
 	@[ "$$(cat $(READY) 2>/dev/null)" = "$(CURDIR)" ] || "$(PYTHON)" -m venv --clear $(VENV)
 	@rm -f $(READY) $(FUZZ_READY)
-	@if $(PIP) install --quiet --editable '.[dev,learning,dp,experiment,manager,bench,ipp]'; then :; else \
+	@if $(PIP) install --quiet --editable '.[dev,learning,dp,experiment,containers,manager,bench,ipp]'; then :; else \
 		echo 'NOTE: an optional extra did not install (its messages are above). Going on without it.' >&2; \
-		$(PIP) install --quiet --editable '.[dev,experiment,manager]' || exit 1; \
+		$(PIP) install --quiet --editable '.[dev,experiment,containers,manager]' || exit 1; \
 		$(PIP) install --quiet --editable '.[learning]' 2>/dev/null || \
 			echo 'NOTE: no PyTorch: nothing can be trained here. It has no wheels for some platforms.' >&2; \
 		$(PIP) install --quiet --editable '.[dp]' 2>/dev/null || \

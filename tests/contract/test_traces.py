@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.contract.worlds import NODES, WORLDS, Run, run_in
+from tests.contract.worlds import CONTAINERS, NODES, Run, enter, run_in
 from unlinkabledfl.analysis.adversaries import DisclosureAdversary, FlowAdversary, PaperAdversary, RouteAdversary
 from unlinkabledfl.analysis.files import OBSERVED, ORACLE, read_groups, read_oracle, read_trace
 from unlinkabledfl.analysis.trace import UNKNOWN
@@ -22,9 +22,15 @@ PACKETS_ASIDE = 0.1
 _kept: dict[str, Run] = {}
 
 
-@pytest.fixture(params=[pytest.param(name, marks=[] if name == "simulation" else pytest.mark.slow) for name in WORLDS])
+@pytest.fixture(
+    params=[
+        "simulation",
+        pytest.param("process", marks=pytest.mark.slow),
+        pytest.param("container", marks=[pytest.mark.slow, CONTAINERS]),
+    ]
+)
 def run(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Run:
-    world = str(request.param)
+    world = enter(request.param, request)
     if world not in _kept:
         _kept[world] = run_in(
             world, tmp_path_factory.mktemp(world) / "run", "run.rounds=2", "monitoring.trace=true",

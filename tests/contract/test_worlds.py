@@ -8,7 +8,18 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.contract.worlds import NODES, ROUNDS, WORLDS, Impatient, Run, run_in, scenario_of, take_up_in
+from tests.contract.worlds import (
+    CONTAINERS,
+    NODES,
+    ROUNDS,
+    WORLDS,
+    Impatient,
+    Run,
+    enter,
+    run_in,
+    scenario_of,
+    take_up_in,
+)
 from unlinkabledfl.experiment.conduct import conduct, create_run
 from unlinkabledfl.experiment.records import EventKind, RunDirectory, Status
 
@@ -17,17 +28,21 @@ DRIVERS_OWN = {"pss_mib", "pss_mix_mib", "pss_learner_mib"}
 """What only processes have."""
 OF_REAL_LINKS = "links_"
 
+SLOW = pytest.mark.slow
+
 _kept: dict[str, Run] = {}
 
 
-@pytest.fixture(params=[pytest.param(name, marks=[] if name == "simulation" else pytest.mark.slow) for name in WORLDS])
+@pytest.fixture(
+    params=["simulation", pytest.param("process", marks=SLOW), pytest.param("container", marks=[SLOW, CONTAINERS])]
+)
 def world(request: pytest.FixtureRequest) -> str:
-    return str(request.param)
+    return enter(request.param, request)
 
 
-@pytest.fixture
-def run(world: str, tmp_path_factory: pytest.TempPathFactory) -> Run:
-    return run_of(world, tmp_path_factory)
+@pytest.fixture(params=["simulation", pytest.param("process", marks=SLOW), pytest.param("container", marks=CONTAINERS)])
+def run(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Run:
+    return run_of(enter(request.param, request), tmp_path_factory)
 
 
 def run_of(world: str, tmp_path_factory: pytest.TempPathFactory) -> Run:
@@ -90,9 +105,11 @@ def test_every_node_leaves_its_model(run: Run) -> None:
         assert all(np.isfinite(array).all() for array in checkpoint.state.values())
 
 
-@pytest.mark.slow
-def test_the_worlds_report_the_same_figures_and_learn_the_same(tmp_path_factory: pytest.TempPathFactory) -> None:
-    virtual, real = (run_of(world, tmp_path_factory) for world in ("simulation", "process"))
+@pytest.mark.parametrize("world", [pytest.param("process", marks=SLOW), pytest.param("container", marks=CONTAINERS)])
+def test_the_worlds_report_the_same_figures_and_learn_the_same(
+    world: str, request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    virtual, real = (run_of(name, tmp_path_factory) for name in ("simulation", enter(world, request)))
 
     assert real.names() - DRIVERS_OWN == virtual.names()
     assert {name for name in real.gauges() - DRIVERS_OWN if not name.startswith(OF_REAL_LINKS)} == virtual.gauges()

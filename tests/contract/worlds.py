@@ -8,6 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import pytest
+
+from unlinkabledfl.experiment.backends.container.backend import ContainerBackend
 from unlinkabledfl.experiment.backends.process.backend import ProcessBackend
 from unlinkabledfl.experiment.backends.protocol import Backend
 from unlinkabledfl.experiment.backends.simulation import SimulationBackend
@@ -18,7 +21,19 @@ from unlinkabledfl.experiment.scenario import Scenario, preset
 WORLDS: Mapping[str, Callable[[], Backend]] = {
     "simulation": lambda: SimulationBackend(inline=True),
     "process": ProcessBackend,
+    "container": ContainerBackend,
 }
+
+# One engine serves all tests with containers, so they run one after another in the same process.
+CONTAINERS = pytest.mark.xdist_group("containers")
+
+
+def enter(world: str, request: pytest.FixtureRequest) -> str:
+    """Have what a world needs; skip where it cannot be had."""
+    if world == "container":
+        request.getfixturevalue("engine")
+    return world
+
 
 NODES = 4
 ROUNDS = 3
@@ -40,6 +55,8 @@ def scenario_of(world: str, *overrides: str) -> Scenario:
             "mixnet.emission_rate_per_s=20",
             "mixnet.path_length=2",
             "monitoring.gauges_interval_s=0.5",
+            "container.root=host",
+            "process.start_timeout_s=600",
             *overrides,
         ],
     )

@@ -744,6 +744,67 @@ export interface components {
             notes: string[];
         };
         /**
+         * Container
+         * @description Containers on this host, one a node. Cores, turns, datagrams and time limits are those of [process].
+         */
+        Container: {
+            /**
+             * Engine
+             * @description Where the engine listens: unix:///run/podman/podman.sock; empty: where DOCKER_HOST says, or Docker's own.
+             * @default
+             */
+            engine: string;
+            /**
+             * Root
+             * @description What a container's files are: those of an image, or this host's interpreter and libraries, read-only.
+             * @default image
+             * @enum {string}
+             */
+            root: "image" | "host";
+            /**
+             * Image
+             * @description The image's name; empty: the one that `unlinkabledfl containers build` makes.
+             * @default
+             */
+            image: string;
+            /**
+             * Plugins
+             * @description Directories with Python modules of your own, for the nodes to read.
+             * @default []
+             */
+            plugins: string[];
+            /**
+             * User Id
+             * @description The user and group number that nodes run under; 0: yours, or 10001 if you are root.
+             * @default 0
+             */
+            user_id: number;
+            /**
+             * Memory Mib
+             * @description How much memory a node may use.
+             * @default 1024
+             */
+            memory_mib: number;
+            /**
+             * Cpus
+             * @description How many cores' worth of time a node may use; 0: any.
+             * @default 0
+             */
+            cpus: number;
+            /**
+             * Pids
+             * @description How many processes and threads a node may have.
+             * @default 256
+             */
+            pids: number;
+            /**
+             * Tmp Mib
+             * @description How much a node may write to /tmp, which is in memory.
+             * @default 64
+             */
+            tmp_mib: number;
+        };
+        /**
          * Draft
          * @description A scenario that may still have mistakes: sections of settings. What is left out has its default.
          */
@@ -1845,11 +1906,11 @@ export interface components {
             rounds: number;
             /**
              * Backend
-             * @description The world it runs in: virtual time in one process, or real time and a process a node.
+             * @description The world it runs in: virtual time in one process, or real time and for each node a process, or a container.
              * @default simulation
              * @enum {string}
              */
-            backend: "simulation" | "process";
+            backend: "simulation" | "process" | "container";
         };
         /**
          * RunBrief
@@ -2043,6 +2104,8 @@ export interface components {
             links?: components["schemas"]["Links"];
             simulation?: components["schemas"]["Simulation"];
             process?: components["schemas"]["Process"];
+            /** @description Real nodes in containers on this host. */
+            container?: components["schemas"]["Container"];
             monitoring?: components["schemas"]["Monitoring"];
         };
         /**
@@ -2064,6 +2127,8 @@ export interface components {
             links?: components["schemas"]["Links"];
             simulation?: components["schemas"]["Simulation"];
             process?: components["schemas"]["Process"];
+            /** @description Real nodes in containers on this host. */
+            container?: components["schemas"]["Container"];
             monitoring?: components["schemas"]["Monitoring"];
         };
         /**

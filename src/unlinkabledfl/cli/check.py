@@ -90,7 +90,7 @@ def _cost(found: "Indicators") -> "Table":
     table.add_row("training, one node on one core", _number(time.training_s, "s"))
     table.add_row("exchange", f"{_number(time.exchange_s, 's')} (deadline {time.deadline_s:,.0f} s)")
     table.add_row("round", _number(time.round_s, "s"))
-    clock = "run" if found.backend == "process" else "run, virtual time"
+    clock = "run, virtual time" if found.backend == "simulation" else "run"
     table.add_row(clock, _number(time.run_s, "s"), end_section=True)
     table.add_row("on this machine", _number(resources.wall_s, "s"))
     if resources.cores is not None:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from unlinkabledfl.experiment.records import RunDirectory
     from unlinkabledfl.experiment.scenario import Scenario
 
-BACKENDS = ("simulation", "process")
+BACKENDS = ("simulation", "process", "container")
 _RUNS = Path("runs")
 
 
@@ -113,6 +113,10 @@ def backend_of(scenario: "Scenario") -> "Backend":
         from unlinkabledfl.experiment.backends.process.backend import ProcessBackend
 
         return ProcessBackend()
+    if scenario.run.backend == "container":
+        from unlinkabledfl.experiment.backends.container.backend import ContainerBackend
+
+        return ContainerBackend()
     from unlinkabledfl.experiment.backends.simulation import SimulationBackend
 
     return SimulationBackend(processes=scenario.simulation.workers)

@@ -192,7 +192,8 @@ def _of_resources(scenario: Scenario, figures: Figures) -> Iterator[Caution]:
             "topology.nodes",
             f"{resources.cores:.1f} cores would be busy, and there are {resources.machine_cores}: rounds take longer.",
         )
-    if scenario.process.pin and scenario.topology.nodes > resources.machine_cores and scenario.run.backend == "process":
+    real = scenario.run.backend != "simulation"
+    if scenario.process.pin and scenario.topology.nodes > resources.machine_cores and real:
         yield _note("process.pin", f"{scenario.topology.nodes} nodes share {resources.machine_cores} cores.")
 
 

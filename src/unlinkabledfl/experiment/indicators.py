@@ -34,8 +34,9 @@ _CODECS: Final[tuple[CodecName, ...]] = ("fit", "q4", "q5", "q6", "q7", "q8", "f
 _SAMPLED_NODES: Final = 64
 
 # What resources are reckoned from; docs/decisions and `unlinkabledfl bench` have the measurements.
-_NODE_MIB: Final = 45.0
-_LAUNCHER_MIB: Final = 350.0
+_NODE_MIB: Final = {"process": 45.0, "container": 300.0}
+"""In containers nothing is forked: each has an interpreter, and a PyTorch, of its own."""
+_LAUNCHER_MIB: Final = {"process": 350.0, "container": 120.0}
 _WORLD_MIB: Final = 250.0
 _WORKER_MIB: Final = 300.0
 _WORLD_NODE_MIB: Final = 0.3
@@ -268,7 +269,8 @@ def _resources(scenario: Scenario, traffic: Traffic, sent: figures.Sent, timing:
     nodes, cores = scenario.topology.nodes, expectations.cores()
     compute_s = _compute_s(scenario)
     memory: dict[str, Any] = {"machine_memory_mib": _machine_memory_mib(), "machine_cores": cores}
-    if scenario.run.backend == "process":
+    if scenario.run.backend != "simulation":
+        node_mib, launcher_mib = _NODE_MIB[scenario.run.backend], _LAUNCHER_MIB[scenario.run.backend]
         busy: float | None = None
         if timing.round_s and sent.packets_per_round is not None and compute_s is not None:
             rate_per_s = sent.packets_per_round / timing.round_s
@@ -276,12 +278,12 @@ def _resources(scenario: Scenario, traffic: Traffic, sent: figures.Sent, timing:
             busy = nodes * (hops_us * 1e-6 + compute_s) / timing.round_s
         wall_s = None if timing.run_s is None or busy is None else timing.run_s * max(1.0, busy / cores)
         basis = (
-            f"memory: {_NODE_MIB:.0f} MiB a node with its learner, {_LAUNCHER_MIB:.0f} MiB for what starts them;"
+            f"memory: {node_mib:.0f} MiB a node with its learner, {launcher_mib:.0f} MiB for what starts them;"
             f" CPU: {_HOP_US:.0f} µs a packet and {_WAKE_UP_US / 1000:.1f} ms a second for wake-ups, and"
             " training at the table's rate"
         )
         return figures.Resources(
-            memory_mib=_LAUNCHER_MIB + nodes * _NODE_MIB, cores=busy, wall_s=wall_s, basis=basis, **memory
+            memory_mib=launcher_mib + nodes * node_mib, cores=busy, wall_s=wall_s, basis=basis, **memory
         )
     hop_us = _VIRTUAL_HOP_US[scenario.simulation.packets]
     wall_s = None

@@ -82,7 +82,7 @@ async def serve(connection: socket.socket, *, link: Callable[[socket.socket], La
 
 async def _run(launcher: LauncherLink) -> None:
     configure = await launcher.configured
-    config = FullNodeConfig.from_json(configure.config.encode())
+    config = launcher.settle(FullNodeConfig.from_json(configure.config.encode()))
     place = Place(
         checkpoint=Path(configure.checkpoint) if configure.checkpoint else None,
         resumes=configure.resumes,

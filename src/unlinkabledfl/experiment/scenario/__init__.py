@@ -14,7 +14,7 @@ from unlinkabledfl.experiment.scenario.loading import (
 )
 from unlinkabledfl.experiment.scenario.model import Scenario
 from unlinkabledfl.experiment.scenario.network import Churn, Links, Mixnet, Topology
-from unlinkabledfl.experiment.scenario.running import Monitoring, Process, Run, Simulation
+from unlinkabledfl.experiment.scenario.running import Container, Monitoring, Process, Run, Simulation
 from unlinkabledfl.experiment.scenario.schema import Key, keys, sections
 from unlinkabledfl.experiment.scenario.writing import to_toml
 
@@ -23,6 +23,7 @@ __all__ = [
     "Aggregation",
     "Attack",
     "Churn",
+    "Container",
     "Key",
     "Learning",
     "Links",

@@ -12,7 +12,7 @@ from unlinkabledfl.errors import ConfigError
 from unlinkabledfl.experiment.scenario.base import Section
 from unlinkabledfl.experiment.scenario.learning import BUILT_IN_LEARNER, Aggregation, Attack, Learning, Payload
 from unlinkabledfl.experiment.scenario.network import Churn, Links, Mixnet, Topology
-from unlinkabledfl.experiment.scenario.running import Monitoring, Process, Run, Simulation
+from unlinkabledfl.experiment.scenario.running import Container, Monitoring, Process, Run, Simulation
 from unlinkabledfl.node.settings import check_masks_cancel
 
 __all__ = ["Scenario"]
@@ -31,6 +31,7 @@ class Scenario(Section):
     links: Links = Field(default_factory=Links, description="Links of the virtual world.")
     simulation: Simulation = Field(default_factory=Simulation, description="The virtual world.")
     process: Process = Field(default_factory=Process, description="The real world on this host.")
+    container: Container = Field(default_factory=Container, description="Real nodes in containers on this host.")
     monitoring: Monitoring = Field(default_factory=Monitoring, description="What is recorded.")
 
     @model_validator(mode="after")

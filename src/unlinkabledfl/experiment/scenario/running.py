@@ -4,9 +4,9 @@ from typing import Literal, TypeAlias
 
 from unlinkabledfl.experiment.scenario.base import SEED_END, Section, setting
 
-__all__ = ["BackendName", "Monitoring", "Process", "Run", "Simulation"]
+__all__ = ["BackendName", "Container", "Monitoring", "Process", "Run", "Simulation"]
 
-BackendName: TypeAlias = Literal["simulation", "process"]
+BackendName: TypeAlias = Literal["simulation", "process", "container"]
 
 
 class Run(Section):
@@ -18,7 +18,8 @@ class Run(Section):
     seed: int = setting(1, "Decides everything that is drawn when the run is prepared.", ge=0, lt=SEED_END)
     rounds: int = setting(10, "How many rounds there are.", symbol="T", unit="rounds", ge=1, le=100_000)
     backend: BackendName = setting(
-        "simulation", "The world it runs in: virtual time in one process, or real time and a process a node."
+        "simulation",
+        "The world it runs in: virtual time in one process, or real time and for each node a process, or a container.",
     )
 
 
@@ -45,6 +46,32 @@ class Process(Section):
     )
     workers: int = setting(0, "How many learners compute at once; 0: one for each core.", ge=0, le=4_096)
     start_timeout_s: float = setting(120.0, "How long nodes may take until all are linked.", unit="s", gt=0, le=86_400)
+
+
+class Container(Section):
+    """Containers on this host, one a node. Cores, turns, datagrams and time limits are those of [process]."""
+
+    engine: str = setting(
+        "",
+        "Where the engine listens: unix:///run/podman/podman.sock; empty: where DOCKER_HOST says, or Docker's own.",
+        max_length=1_024,
+    )
+    root: Literal["image", "host"] = setting(
+        "image", "What a container's files are: those of an image, or this host's interpreter and libraries, read-only."
+    )
+    image: str = setting(
+        "", "The image's name; empty: the one that `unlinkabledfl containers build` makes.", max_length=255
+    )
+    plugins: tuple[str, ...] = setting(
+        (), "Directories with Python modules of your own, for the nodes to read.", strict=False, max_length=16
+    )
+    user_id: int = setting(
+        0, "The user and group number that nodes run under; 0: yours, or 10001 if you are root.", ge=0, lt=2**31
+    )
+    memory_mib: int = setting(1_024, "How much memory a node may use.", unit="MiB", ge=64, le=1_048_576)
+    cpus: float = setting(0.0, "How many cores' worth of time a node may use; 0: any.", unit="cores", ge=0, le=4_096)
+    pids: int = setting(256, "How many processes and threads a node may have.", ge=16, le=65_536)
+    tmp_mib: int = setting(64, "How much a node may write to /tmp, which is in memory.", unit="MiB", ge=1, le=65_536)
 
 
 class Monitoring(Section):

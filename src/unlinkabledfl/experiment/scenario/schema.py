@@ -15,6 +15,8 @@ from unlinkabledfl.experiment.scenario.model import Scenario
 
 __all__ = ["Key", "keys", "sections"]
 
+_LISTS = {"integer": "a list of whole numbers", "string": "a list of texts"}
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Key:
@@ -93,9 +95,7 @@ def takes(schema: Mapping[str, Any]) -> str:
         case "string":
             return _text(schema)
         case "array":
-            return (
-                "a list of whole numbers" if schema["items"].get("type") == "integer" else "a list of { node, round }"
-            )
+            return _LISTS.get(schema["items"].get("type"), "a list of { node, round }")
         case _:
             return "a table of texts, numbers, true and false"
 

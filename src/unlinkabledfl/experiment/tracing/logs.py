@@ -32,7 +32,7 @@ from unlinkabledfl.sphinx import NodeId
 
 __all__ = [
     "CROSSING", "DELIVERED", "FIRST_KIND", "RELAYED", "SEALED", "HostLog", "Logs", "NodeLog", "RecordFile",
-    "TraceFolder", "WorldLog", "short_name",
+    "TraceFolder", "WorldLog", "log_names", "short_name",
 ]  # fmt: skip
 
 RELAYED, DELIVERED, FIRST_KIND = 0, 1, 2
@@ -85,6 +85,12 @@ class RecordFile:
             self.problem = self.problem or str(error.strerror or error)
 
 
+def log_names(node: int | None = None) -> tuple[str, str]:
+    """Return the names of a node's two files, or of those of all: links, sealed."""
+    stem = "world" if node is None else f"node-{node:04d}"
+    return f"{stem}.links", f"{stem}.sealed"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TraceFolder:
     """Where the logs of one run lie while it goes on."""
@@ -108,11 +114,11 @@ class TraceFolder:
 
     def open(self, node: int | None = None, *, share: int = 1) -> "Logs":
         """Begin the logs of a node, or of all; `share` of them divide the room."""
-        stem = "world" if node is None else f"node-{node:04d}"
+        links, sealed = log_names(node)
         most = self.full_at(share)
         return Logs(
-            links=RecordFile(self.path / f"{stem}.links", _CROSSING, most=most),
-            sealed=RecordFile(self.path / f"{stem}.sealed", _SEALED, most=most),
+            links=RecordFile(self.path / links, _CROSSING, most=most),
+            sealed=RecordFile(self.path / sealed, _SEALED, most=most),
         )
 
 

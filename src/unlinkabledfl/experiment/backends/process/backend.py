@@ -1,11 +1,11 @@
 """The real world as a backend: a plan of the scenario, and a launcher that runs it on this host."""
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from unlinkabledfl.experiment.backends.process.forks import Forks, Program
-from unlinkabledfl.experiment.backends.process.hosts import NodeLaunch, Processes
+from unlinkabledfl.experiment.backends.process.hosts import Hosts, NodeLaunch, Processes
 from unlinkabledfl.experiment.backends.process.launcher import Launcher
 from unlinkabledfl.experiment.backends.process.lifeline import available_cores, check_cores
 from unlinkabledfl.experiment.backends.process.messages import Configure
@@ -17,7 +17,7 @@ from unlinkabledfl.experiment.records.checkpoints import checkpoint_path
 from unlinkabledfl.experiment.scenario.learning import BUILT_IN_LEARNER
 from unlinkabledfl.experiment.tasks import PREPARE
 
-__all__ = ["ProcessBackend", "node_launches"]
+__all__ = ["ProcessBackend", "launcher_of", "lead", "node_launches"]
 
 _STOP_S: Final = 5.0
 _STOP_S_PER_NODE: Final = 0.05
@@ -38,31 +38,43 @@ class ProcessBackend:
         """Run all rounds, and return when the last process has ended."""
         scenario = job.scenario
         plan = plan_experiment(scenario, hosting=local_hosting(scenario))
-        for node in plan.attackers:
-            job.recorder.event(time_s=0.0, node=node, kind=EventKind.ATTACK, text=scenario.attack.kind)
         launches = node_launches(plan, job)
-        self._launcher = Launcher(
-            launches,
-            hosts=Forks(launches, program=Program(prepare_learners=_shared_by_learners(plan))),
-            recorder=job.recorder,
-            settings=SupervisorSettings(
-                start_timeout_s=scenario.process.start_timeout_s,
-                # A hundred nodes on two cores cannot all close within the time that one takes.
-                stop_timeout_s=_STOP_S + _STOP_S_PER_NODE * plan.nodes,
-            ),
-            turns=scenario.process.workers or len(scenario.process.cores or available_cores()),
-        )
-        try:
-            asyncio.run(self._launcher.run())
-        finally:
-            if job.trace is not None:
-                job.trace.begun(self._launcher.begun_at_s or 0.0)
+        hosts = Forks(launches, program=Program(prepare_learners=_shared_by_learners(plan)))
+        self._launcher = launcher_of(plan, job, launches=launches, hosts=hosts)
+        lead(self._launcher, job)
 
 
 def _shared_by_learners(plan: ExperimentPlan) -> dict[str, object]:
     """What the forkserver of learners does first: for the built-in one, read the data and divide it."""
     learner = plan.node(0).learner
     return {PREPARE: learner.settings} if learner.factory == BUILT_IN_LEARNER else {}
+
+
+def launcher_of(plan: ExperimentPlan, job: Job, *, launches: Sequence[NodeLaunch], hosts: Hosts) -> Launcher:
+    """Return what leads these nodes, after noting who of them attacks."""
+    scenario = plan.scenario
+    for node in plan.attackers:
+        job.recorder.event(time_s=0.0, node=node, kind=EventKind.ATTACK, text=scenario.attack.kind)
+    return Launcher(
+        launches,
+        hosts=hosts,
+        recorder=job.recorder,
+        settings=SupervisorSettings(
+            start_timeout_s=scenario.process.start_timeout_s,
+            # A hundred nodes on two cores cannot all close within the time that one takes.
+            stop_timeout_s=_STOP_S + _STOP_S_PER_NODE * plan.nodes,
+        ),
+        turns=scenario.process.workers or len(scenario.process.cores or available_cores()),
+    )
+
+
+def lead(launcher: Launcher, job: Job) -> None:
+    """Run to the end, and say when it began to whoever merges the logs of nodes."""
+    try:
+        asyncio.run(launcher.run())
+    finally:
+        if job.trace is not None:
+            job.trace.begun(launcher.begun_at_s or 0.0)
 
 
 def node_launches(plan: ExperimentPlan, job: Job) -> list[NodeLaunch]:

@@ -17,13 +17,16 @@ import asyncio
 import socket
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
-from typing import TypeVar, assert_never
+from typing import TYPE_CHECKING, TypeVar, assert_never
 
 from unlinkabledfl.errors import LearnerError
 from unlinkabledfl.experiment.backends.process import messages as say
 from unlinkabledfl.experiment.backends.process.channel import Channel
 from unlinkabledfl.experiment.backends.process.learner import HandedWorker
 from unlinkabledfl.learning.worker_start import WorkerProcess
+
+if TYPE_CHECKING:
+    from unlinkabledfl.experiment.node_config import FullNodeConfig
 
 __all__ = ["LauncherLink"]
 
@@ -76,6 +79,10 @@ class LauncherLink:
         """Get a process for the learner; called in the learner's thread. OSError if there can be none."""
         asked = asyncio.run_coroutine_threadsafe(self._ask_for_worker(), self._loop)
         return asked.result(_START_S)
+
+    def settle(self, config: "FullNodeConfig") -> "FullNodeConfig":
+        """Return the configuration with what only the node can find out."""
+        return config
 
     def report(self, message: say.FromNode) -> None:
         """Tell the launcher something."""

@@ -8,7 +8,7 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
-__all__ = ["Usage", "read_cpu_s", "read_pss_mib", "read_usage"]
+__all__ = ["Usage", "descendants", "read_cpu_s", "read_pss_mib", "read_usage"]
 
 _KIB_PER_MIB = 1024
 
@@ -46,3 +46,18 @@ def read_pss_mib(process_id: int) -> float | None:
         return None
     kib = next((int(line.split()[1]) for line in text.splitlines() if line.startswith("Pss:")), None)
     return None if kib is None else kib / _KIB_PER_MIB
+
+
+def descendants(process_id: int) -> list[int]:
+    """Return the processes that this one has started, and those that they have, as far as they live."""
+    found: list[int] = []
+    pending = [process_id]
+    while pending:
+        for listing in Path(f"/proc/{pending.pop()}/task").glob("*/children"):
+            try:
+                below = [int(word) for word in listing.read_text(encoding="ascii").split()]
+            except OSError:
+                continue  # it has ended since
+            found += below
+            pending += below
+    return found
