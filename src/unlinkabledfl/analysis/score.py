@@ -22,7 +22,7 @@ from unlinkabledfl.errors import ConfigError
 _LEVEL = 0.975
 _TIE = 1e-12
 _BINS = 10
-HISTOGRAM_BINS = 40
+HISTOGRAM_BINS = 200
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -103,6 +103,20 @@ def test_a_cell_that_guessing_explains_is_framed() -> None:
     assert linking_html(loud).count('class="quiet"') == 1
 
 
+@pytest.mark.parametrize("place", [0, 7, 41, 120, 199])
+def test_a_histogram_shows_every_target_wherever_it_lies(place: int) -> None:
+    one = {**document(), "board": document()["board"][:1]}
+    counts = [0] * 200
+    counts[place] = 4000
+    one["board"][0]["posterior"]["best"] = counts
+
+    page = sound_page(linking_html(one))
+
+    (drawing,) = [each for each in page.drawings() if (each[0].text or "").startswith("Best guesses")]
+    (area,) = [each for each in drawing if each.get("class", "").startswith("area")]
+    assert area.get("d", "").count("M") == 1
+
+
 @pytest.mark.parametrize("missing", ["configurations", "published", "bars", "machine"])
 def test_a_document_without_a_part_has_a_page_without_it(missing: str) -> None:
     part = {key: value for key, value in document().items() if key != missing}

@@ -16,6 +16,8 @@ from unlinkabledfl.experiment.report.page import Figure, Table
 
 __all__ = ["calibration_figure", "posterior_figure"]
 
+_BINS_SHOWN = 40
+
 
 def calibration_figure(board: Sequence[Row], *, configuration: str) -> Figure:
     """Draw, for one configuration, what each adversary claimed against how often it was right."""
@@ -64,8 +66,10 @@ def posterior_figure(board: Sequence[Row], *, configuration: str) -> Figure:
     counts = {name: [int(count) for count in rows[name]["posterior"]["best"]] for name in names}
     bins = len(next(iter(counts.values())))
     used = max((index + 1 for found in counts.values() for index, count in enumerate(found) if count), default=bins)
-    edges = [index / bins for index in range(used + 1)]
-    histograms = [Histogram(label=name, counts=counts[name][:used], class_=f"c{colour(name)}") for name in names]
+    together = -(-used // _BINS_SHOWN)
+    counts = {name: _joined(found[:used], together) for name, found in counts.items()}
+    edges = [index * together / bins for index in range(-(-used // together) + 1)]
+    histograms = [Histogram(label=name, counts=counts[name], class_=f"c{colour(name)}") for name in names]
     frame = Frame(
         name=f"posterior-{_slug(configuration)}",
         title=f"Best guesses on {configuration}",
@@ -91,6 +95,10 @@ def posterior_figure(board: Sequence[Row], *, configuration: str) -> Figure:
         svg=histogram_chart(frame, edges, histograms, unit=PLAIN),
         numbers=Table(caption="Posteriors, means over targets", headings=headings, rows=table),
     )
+
+
+def _joined(counts: Sequence[int], together: int) -> list[int]:
+    return [sum(counts[start : start + together]) for start in range(0, len(counts), together)]
 
 
 def _truth(row: Row) -> float:
