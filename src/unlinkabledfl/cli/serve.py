@@ -47,7 +47,9 @@ def handle(arguments: argparse.Namespace) -> None:
         raise ConfigError(key="--port", got=arguments.port, takes="a whole number from 0 to 65535")
     if arguments.max_runs < 1:
         raise ConfigError(key="--max-runs", got=arguments.max_runs, takes="a whole number from 1")
-    given = os.environ.get(TOKEN_VARIABLE) if arguments.token is None else arguments.token
+    # Taken out of the environment, so that no run inherits it.
+    kept = os.environ.pop(TOKEN_VARIABLE, None)
+    given = kept if arguments.token is None else arguments.token
     if given is None and not is_loopback(arguments.host):
         hint = f"--token or ${TOKEN_VARIABLE}"
         takes = "an address of this machine only, unless a token is given"

@@ -1,6 +1,7 @@
 """`unlinkabledfl serve` from the outside: where it listens, what it prints, how it ends."""
 
 import json
+import os
 import signal
 import socket
 import subprocess
@@ -31,6 +32,18 @@ def test_it_says_where_it_is_when_it_is_there_and_ends_in_order(tmp_path: Path, 
     assert said["page"] == f"{said['address']}/#token={said['token']}"
     assert said["address"].startswith("http://127.0.0.1:")
     assert len(said["token"]) >= 24
+
+
+def test_a_token_of_the_environment_counts_and_is_not_handed_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("UNLINKABLEDFL_TOKEN", "two words")
+
+    code = main(["serve", "--port=0", f"--runs={tmp_path / 'runs'}"])
+
+    assert code == ExitCode.CONFIG
+    assert "--token: got '***', takes 1 to 512 visible ASCII characters" in capsys.readouterr().err
+    assert "UNLINKABLEDFL_TOKEN" not in os.environ
 
 
 def test_a_port_that_is_taken_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
