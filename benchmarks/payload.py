@@ -120,6 +120,10 @@ def initial_state(model: str) -> State:
 
 def trained_lenet(dataset: str) -> State:
     """Return LeNet-5 after one epoch."""
+    import torch
+
+    # One thread, as in the federations below.
+    torch.set_num_threads(1)
     (learner,) = _learners(Run(dataset, "f32", 1, 1, 1))
     learner.train(1)
     return dict(learner.state())
