@@ -2,14 +2,14 @@ import { StrictMode } from "react";
 import { createRoot } from "react-dom/client";
 import { App } from "./app/App";
 import { signInByAddress } from "./app/session";
-import { applyTheme } from "./app/theme";
+import { startTheme } from "./app/theme";
 import "./styles/tokens.css";
 import "./styles/base.css";
 import "./styles/parts.css";
 import "./styles/form.css";
 import "./styles/live.css";
 
-applyTheme();
+startTheme();
 await signInByAddress();
 const root = document.getElementById("root");
 if (root !== null) {

@@ -8,9 +8,10 @@ const KEPT = "unlinkabledfl.theme";
 const system = window.matchMedia("(prefers-color-scheme: dark)");
 const listeners = new Set<() => void>();
 
-/** Put the theme on the page, before anything is drawn. */
-export function applyTheme(): void {
-  document.documentElement.dataset["theme"] = current();
+/** Put the theme on the page, before anything is drawn, and follow the system from then on. */
+export function startTheme(): void {
+  announce();
+  system.addEventListener("change", announce);
 }
 
 export function useTheme(): [Theme, () => void] {
@@ -34,15 +35,11 @@ function current(): Theme {
 
 function listen(heard: () => void): () => void {
   listeners.add(heard);
-  system.addEventListener("change", announce);
-  return () => {
-    listeners.delete(heard);
-    system.removeEventListener("change", announce);
-  };
+  return () => listeners.delete(heard);
 }
 
 function announce(): void {
-  applyTheme();
+  document.documentElement.dataset["theme"] = current();
   for (const heard of listeners) heard();
 }
 

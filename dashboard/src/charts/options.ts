@@ -85,10 +85,11 @@ function seriesOf(curve: Curve): uPlot.Series[] {
   return [main, edge, { ...edge }];
 }
 
-/** Whether these are the ends of the data, and not what a visitor zoomed to. */
+/** Whether these are the ends of the data, and not what a visitor zoomed to. A single place cannot be zoomed: uPlot
+ * makes up a range around it. */
 function isWhole(plot: uPlot, low: number | null, high: number | null): boolean {
   const x = plot.data[0];
-  return low === null || high === null || (low === x[0] && high === x[x.length - 1]);
+  return x.length < 2 || low === null || high === null || (low === x[0] && high === x[x.length - 1]);
 }
 
 function wholeRange(plot: uPlot, look: Look): [number, number] {
@@ -102,7 +103,7 @@ function wholeRange(plot: uPlot, look: Look): [number, number] {
 export function feed(plot: uPlot, data: uPlot.AlignedData, before: Look): void {
   const { min, max } = plot.scales["x"] ?? {};
   const [low, high] = wholeRange(plot, before);
-  const isZoomed = min != null && max != null && plot.data[0].length > 0 && (min > low || max < high);
+  const isZoomed = min != null && max != null && plot.data[0].length > 1 && (min > low || max < high);
   plot.setData(data, !isZoomed);
   if (isZoomed) plot.setScale("x", { min, max });
 }

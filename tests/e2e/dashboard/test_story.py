@@ -36,7 +36,7 @@ exchange = "neighbours"
 delay_mean_s = 0.02
 emission_rate_per_s = 20.0
 """
-PATIENCE_MS = 600_000
+PATIENCE_MS = 300_000
 """For what real nodes do on a machine that has other things to do."""
 
 
@@ -85,6 +85,8 @@ def configure(page: Page) -> None:
     expect(expected).to_contain_text("The last hop names the sender with probability 0.50")
     page.get_by_label("Mixnet").get_by_text("overlay", exact=True).click()
     expect(expected).not_to_contain_text("The last hop names the sender with probability")
+
+    expect(expected.get_by_text("0.500")).to_be_visible()  # what walks would tell, beside what these routes do
 
     length = page.get_by_role("textbox", name="Path length", exact=True)
     length.fill("30")

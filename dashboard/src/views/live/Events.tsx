@@ -25,7 +25,9 @@ export function Events({ store, run, node = null }: { store: RunStore; run: stri
         {shown.map((event) => (
           <li key={event.position}>
             <time className="soft figures">{duration(event.time_s)}</time>
-            <span className="kind" style={{ color: `var(--${COLOURS[event.what] ?? "c6"})` }}>{event.what}</span>
+            <span className="kind">
+              <i className="swatch" style={{ background: `var(--${COLOURS[event.what] ?? "c6"})` }} /> {event.what}
+            </span>
             <span>
               {event.node !== null && <a href={link({ view: "node", run, node: event.node })}>node {event.node}</a>}
               {event.node !== null && ": "}

@@ -5,12 +5,22 @@ import type { Indicators } from "../../client/documents";
 import { bytes, count, duration, mebibytes, number, percent } from "../../lib/format";
 import { Notice } from "../../ui/parts";
 import { Bar, Pairs, Split, type Pair } from "./figures";
+import type { Linkability } from "./useRoutes";
 
-export function Expectations({ found, onFind }: { found: Indicators; onFind: (key: string) => void }): ReactNode {
+interface Props {
+  found: Indicators;
+  /** The routing strategies, and which of them is set. */
+  routes: readonly string[];
+  route: string;
+  others: ReadonlyMap<string, Linkability | null>;
+  onFind: (key: string) => void;
+}
+
+export function Expectations({ found, routes, route, others, onFind }: Props): ReactNode {
   return (
     <>
       <Cautions found={found} onFind={onFind} />
-      <Linking found={found} />
+      <Linking found={found} routes={routes} route={route} others={others} />
       <Time found={found} />
       <Payload found={found} />
       <Reach found={found} />
@@ -32,24 +42,44 @@ function Cautions({ found, onFind }: { found: Indicators; onFind: (key: string) 
   );
 }
 
-function Linking({ found: { linkability, entropy } }: { found: Indicators }): ReactNode {
-  const isTelling = linkability.last_hop !== null && linkability.last_hop > 1.5 * linkability.guess;
+function Linking({ found: { linkability, entropy }, routes, route, others }: Omit<Props, "onFind">): ReactNode {
   return (
     <section className="card">
-      <h3>What may be linked</h3>
+      <h3>How often the last hop names the sender</h3>
       <div className="bars">
-        <Bar label="Last hop names the sender" share={linkability.last_hop} text={linkability.last_hop === null ? "not computed" : linkability.last_hop.toFixed(3)} tone={isTelling ? "poor" : "chosen"} mark={linkability.guess} />
-        <Bar label="Guessing does" share={linkability.guess} text={linkability.guess.toFixed(3)} />
+        {routes.map((each) => (
+          <Route key={each} name={each} isChosen={each === route} linkability={each === route ? linkability : others.get(each)} />
+        ))}
       </div>
+      <p className="basis">By routing strategy, all else as it is; the tick marks guessing among those who may write. This one: {linkability.basis}.</p>
       <Pairs
         pairs={[
+          { what: "Guessing is right", figure: linkability.guess.toFixed(3) },
           { what: "Packets held in a relay", figure: number(entropy.held_packets) },
           { what: "Path entropy", symbol: "H_path", figure: `${entropy.path_bits.toFixed(2)} bits` },
           { what: "Relay entropy, local", symbol: "H_relay", figure: `${entropy.local_relay_bits.toFixed(2)} bits` },
         ]}
       />
-      <p className="basis">Last hop: {linkability.basis}. Entropies: {entropy.basis}; they describe parameters, not an adversary.</p>
+      <p className="basis">Entropies: {entropy.basis}; they describe parameters, not an adversary.</p>
     </section>
+  );
+}
+
+const TELLING = 1.5;
+
+function Route(props: { name: string; isChosen: boolean; linkability: Linkability | null | undefined }): ReactNode {
+  const { name, isChosen, linkability } = props;
+  const lastHop = linkability?.last_hop ?? null;
+  const isTelling = linkability != null && lastHop !== null && lastHop > TELLING * linkability.guess;
+  const text = linkability === undefined ? "…" : linkability === null ? "cannot work" : lastHop === null ? "not computed" : lastHop.toFixed(3);
+  return (
+    <Bar
+      label={name}
+      share={lastHop}
+      text={text}
+      tone={`${isChosen ? "chosen" : ""}${isTelling ? " poor" : ""}`}
+      {...(linkability ? { mark: linkability.guess } : {})}
+    />
   );
 }
 

@@ -6,18 +6,22 @@ import { Icon } from "../../ui/icons";
 import { Loading, Notice } from "../../ui/parts";
 import { Expectations } from "./Expectations";
 import type { Draft } from "./useDraft";
+import { useRoutes } from "./useRoutes";
 
 interface Props {
   draft: Draft;
+  /** The routing strategies that there are. */
+  routes: readonly string[];
   isBusy: boolean;
   problem: string | null;
   onLaunch: () => void;
   onFind: (key: string) => void;
 }
 
-export function Launch({ draft, isBusy, problem, onLaunch, onFind }: Props): ReactNode {
+export function Launch({ draft, routes, isBusy, problem, onLaunch, onFind }: Props): ReactNode {
   const { indicators, mistakes, isPending } = draft;
   const isRight = mistakes.size === 0 && draft.problem === null;
+  const others = useRoutes(draft.tables, routes, isRight && !isPending);
   return (
     <aside className="side expected" aria-label="What to expect">
       <div className="card launch">
@@ -39,7 +43,7 @@ export function Launch({ draft, isBusy, problem, onLaunch, onFind }: Props): Rea
         </div>
       )}
       {!isRight && indicators !== null && <p className="soft small">Below: of the last scenario that could work.</p>}
-      {indicators === null ? isRight && <Loading what="Reckoning what to expect" /> : <Expectations found={indicators} onFind={onFind} />}
+      {indicators === null ? isRight && <Loading what="Reckoning what to expect" /> : <Expectations found={indicators} routes={routes} route={String(draft.tables["mixnet"]?.["route"])} others={others} onFind={onFind} />}
     </aside>
   );
 }

@@ -47,6 +47,7 @@ function Form({ schema, presets, first }: { schema: ScenarioSchema; presets: rea
   const [launching, setLaunching] = useState<{ isBusy: boolean; problem: string | null }>({ isBusy: false, problem: null });
   const sections = useMemo(() => formOf(schema.sections), [schema]);
   const get = useMemo(() => reader(sections, draft.tables), [sections, draft.tables]);
+  const routes = useMemo(() => sections.flatMap(({ fields }) => fields).find(({ path }) => path === "mixnet.route")?.choices ?? [], [sections]);
   const shown = sections.filter((section) => sought !== "" || sectionMatters(section.name, draft.tables));
   const changed = countChanged(sections, draft.tables, draft.origin.tables);
 
@@ -102,7 +103,7 @@ function Form({ schema, presets, first }: { schema: ScenarioSchema; presets: rea
             />
           ))}
         </form>
-        <Launch draft={draft} isBusy={launching.isBusy} problem={launching.problem} onLaunch={() => void launch()} onFind={find} />
+        <Launch draft={draft} routes={routes} isBusy={launching.isBusy} problem={launching.problem} onLaunch={() => void launch()} onFind={find} />
       </div>
     </>
   );
