@@ -96,7 +96,9 @@ function write(element: HTMLElement | null, plot: uPlot | null, { curves, marks,
     if (value === null || value === undefined) return;
     const swatch = document.createElement("i");
     swatch.style.background = `var(--${curve.colour})`;
-    parts.push(swatch, text(curves.length > 1 ? `${curve.label} ${look.format(value)}` : look.format(value)));
+    const figure = text(curves.length > 1 ? `${curve.label} ${look.format(value)}` : look.format(value));
+    figure.prepend(swatch);
+    parts.push(figure);
   });
   const left = plot?.cursor.left ?? -1;
   const mark = plot && left >= 0 ? marks.find((each) => Math.abs(plot.valToPos(each.x, "x") - left) < NEAR_PX) : undefined;

@@ -37,13 +37,18 @@ export interface Chart {
 
 export function chartsOf(compared: readonly Compared[], against: Against): Chart[] {
   return PLANS.flatMap((plan) => {
-    const curves = compared.flatMap((each) => curveOf(each, plan.metric, against, compared.length <= 2));
+    const curves = compared.flatMap((each) => curveOf(each, plan.metric, against, labelOf(each, compared), compared.length <= 2));
     const { title, says, format, zero, most } = plan;
     return curves.length === 0 ? [] : [{ title, says, look: { x: against, format, zero, most }, curves }];
   });
 }
 
-function curveOf({ detail, run, series, colour, dash }: Compared, metric: string, against: Against, withBand: boolean): Curve[] {
+/** A run's name where it is the only one so called, else its id. */
+function labelOf({ run, detail }: Compared, compared: readonly Compared[]): string {
+  return compared.filter((each) => each.detail.name === detail.name).length > 1 ? run : detail.name;
+}
+
+function curveOf({ detail, series, colour, dash }: Compared, metric: string, against: Against, label: string, withBand: boolean): Curve[] {
   const found = ofRounds(series.series, metric);
   if (found === null) return [];
   const times = new Map(reportedAt(series.series, detail.run_clock_s).map((point) => [point.x, point.mean]));
@@ -52,7 +57,6 @@ function curveOf({ detail, run, series, colour, dash }: Compared, metric: string
     return x === undefined ? [] : [{ ...point, x }];
   });
   const band = withBand ? { low: points.map(({ low }) => low), high: points.map(({ high }) => high) } : {};
-  const label = detail.name === run ? run : run.startsWith(detail.name) ? run : `${detail.name}, ${run}`;
   return [{ label, colour, x: points.map(({ x }) => x), y: points.map(({ mean }) => mean), ...band, ...(dash.length > 0 ? { dash } : {}) }];
 }
 
