@@ -10,7 +10,15 @@ from unlinkabledfl.mixnet.topology import Topology
 from unlinkabledfl.sphinx import Geometry, NodeId
 from unlinkabledfl.sphinx.geometry import NODE_ID_BYTES
 
-__all__ = ["fragments_ahead", "geometry_of", "geometry_on", "graph_routes", "mix_settings", "mixer_settings"]
+__all__ = [
+    "fragments_ahead",
+    "geometry_of",
+    "geometry_on",
+    "graph_routes",
+    "mix_settings",
+    "mixer_settings",
+    "outbox_share",
+]
 
 _LEAST_HOPS = 5
 _AHEAD = 256
@@ -51,7 +59,12 @@ def fragments_ahead(mixnet: Mixnet, *, hops: int) -> int:
     """
     if mixnet.mixer != "outbox":
         return min(mixnet.own_capacity, _AHEAD)
-    return min(mixnet.own_capacity, max(1, mixnet.outbox_size // (2 * hops + 1)))
+    return min(mixnet.own_capacity, outbox_share(mixnet.outbox_size, hops=hops))
+
+
+def outbox_share(outbox_size: int, *, hops: int) -> int:
+    """Return how many places of a cycle a node's own fragments may take, so that what they cause finds places too."""
+    return max(1, outbox_size // (2 * hops + 1))
 
 
 def mixer_settings(mixnet: Mixnet) -> MixerSettings:

@@ -112,24 +112,19 @@ def _planned(
     )
     messages = sum(len(partners) for partners in probe.destinations()) * fragments
     stage_s = make_delay_law(mixer).stage_mean_s
-    own_s = _emptying_s(mixer, messages / probe.nodes)
     flooding = isinstance(mixer, OutboxSettings) and stage_s < 1.0 and mixer.cover
     least_s = 1.0 if flooding else _ROUND_LEAST_S
     return replace(
         probe,
         rounds=max(1, ceil(targets / messages)),
-        round_s=max(least_s, 1.5 * (path_length + 1) * stage_s + own_s),
+        round_s=max(least_s, 1.5 * (path_length + 1) * stage_s + _emptying_s(probe, round(messages / probe.nodes))),
         warm_up_s=max(least_s, 3.0 * (path_length + 1) * stage_s),
         spread_s=0.2 if flooding else 2.0,
     )
 
 
-def _emptying_s(mixer: MixerSettings, messages: float) -> float:
-    """Return how long a node needs for a round's messages at the rate that is left for its own."""
-    match mixer:
-        case PoissonSettings():
-            return messages / mixer.emission_rate_per_s
-        case OutboxSettings():
-            return 2.0 * messages * mixer.delay_mean_s
-        case OffSettings():
-            return 0.0
+def _emptying_s(deployment: Deployment, messages: int) -> float:
+    """Return how long a node needs until the last of a round's messages may leave."""
+    if isinstance(deployment.mixer, PoissonSettings):
+        return messages / deployment.mixer.emission_rate_per_s
+    return deployment.handed_over_s(messages - 1)

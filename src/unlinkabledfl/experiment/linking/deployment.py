@@ -1,7 +1,7 @@
 """A deployment under attack, and its recording.
 
 The traffic is that of training without the training: in every round each node has so many fragments for each of its
-partners, all at once, a moment after the others, as nodes have that finish an epoch at about the same time. Packets are
+partners, as soon as they are trained, which is about when the others are; its mixer takes them at its pace. Packets are
 sealed by convention instead of cryptography: an adversary sees their times, edges and hashes either way.
 """
 
@@ -12,6 +12,7 @@ import numpy as np
 
 from unlinkabledfl.analysis.recorder import TraceRecorder
 from unlinkabledfl.analysis.trace import Indices, PublicSettings, Recording
+from unlinkabledfl.experiment.translation import outbox_share
 from unlinkabledfl.mixnet.config import MixSettings
 from unlinkabledfl.mixnet.mixers import MixerSettings, OffSettings, OutboxSettings, PoissonSettings
 from unlinkabledfl.mixnet.topology import Topology, circulant
@@ -66,6 +67,16 @@ class Deployment:
                 return 1.0 / gap_s
             case _:
                 return self.path_length * self.fragments
+
+    def handed_over_s(self, place: int) -> float:
+        """Return how long after training the fragment at this place goes to the mixer: an outbox takes so many a cycle.
+
+        `experiment.translation.outbox_share` says why.
+        """
+        if not isinstance(self.mixer, OutboxSettings):
+            return 0.0
+        cycles = place // outbox_share(self.mixer.outbox_size, hops=self.path_length)
+        return cycles * self.mixer.outbox_size * self.mixer.delay_mean_s
 
     def topology(self) -> Topology:
         """Return its graph."""
@@ -131,8 +142,8 @@ def record(deployment: Deployment, *, seed: int) -> Recorded:
             at_s = deployment.warm_up_s + number * deployment.round_s + luck.uniform(0.0, deployment.spread_s)
             wanted = [partner for partner in partners for _ in range(deployment.fragments)]
             luck.shuffle(wanted)
-            for partner in wanted:
-                world.send(node, partner, data, at_s=at_s)
+            for place, partner in enumerate(wanted):
+                world.send(node, partner, data, at_s=at_s + deployment.handed_over_s(place))
     with collector_paused():
         result = world.run_until(deployment.end_s)
     recording = recorder.recording(from_s=deployment.warm_up_s)
