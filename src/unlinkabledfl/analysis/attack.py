@@ -20,7 +20,8 @@ from unlinkabledfl.analysis.adversaries import (
     Posteriors,
     RouteAdversary,
 )
-from unlinkabledfl.analysis.adversaries.protocol import normalized
+from unlinkabledfl.analysis.adversaries.flow import follows
+from unlinkabledfl.analysis.adversaries.protocol import Remembering, normalized
 from unlinkabledfl.analysis.adversaries.route import route_prior
 from unlinkabledfl.analysis.score import Score, score
 from unlinkabledfl.analysis.trace import Indices, Nodes, Oracle, Trace
@@ -45,12 +46,13 @@ class Refusal:
 
 def line_up(trace: Trace, groups: Indices | None) -> list[Adversary]:
     """Return the adversaries that there are against such a trace."""
-    follows: Adversary = RouteAdversary() if isinstance(trace.settings.mixer, OffSettings) else FlowAdversary()
+    flow = Remembering(FlowAdversary())
     found: list[Adversary] = [PaperAdversary(), RouteAdversary()]
-    if follows.name != "route":
-        found.append(follows)
+    if not isinstance(trace.settings.mixer, OffSettings):
+        found.append(flow)
     if groups is not None:
-        found.append(GroupingAdversary(follows, groups))
+        # It multiplies what `flow` says, which has been asked already; where that knows nothing, what `route` says.
+        found.append(GroupingAdversary(flow if follows(trace.settings) else RouteAdversary(), groups))
     return [*found, DisclosureAdversary()]
 
 

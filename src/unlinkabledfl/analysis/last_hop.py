@@ -23,7 +23,7 @@ import numpy.typing as npt
 from unlinkabledfl.analysis.entropy import Posterior
 from unlinkabledfl.errors import ConfigError
 from unlinkabledfl.mixnet.routes import TransportGraph, WalkRoutes
-from unlinkabledfl.mixnet.topology import Topology
+from unlinkabledfl.mixnet.topology import UNREACHABLE, Topology
 from unlinkabledfl.sphinx import NodeId
 
 LastHopLaw = Callable[[int, int], npt.NDArray[np.float64]]
@@ -75,6 +75,39 @@ def walk_law(topology: Topology, *, path_length: int, up_to: bool = False) -> La
         for path in paths:
             found[graph.index_of(path[-2]) if len(path) > 1 else sender] += 1.0
         return found / len(paths) if paths else found
+
+    return law
+
+
+def valiant_law(graph: Topology) -> LastHopLaw:
+    """Return the law of two uniform shortest legs that meet in a uniform middle."""
+    nodes = graph.nodes
+    last_hops: dict[int, npt.NDArray[np.float64]] = {}
+
+    def of_destination(destination: int) -> npt.NDArray[np.float64]:
+        """Row m: the law of the last hop on the leg from the middle m."""
+        if destination not in last_hops:
+            found = np.zeros((nodes, nodes))
+            distances = graph.distances_from(destination)
+            # In the order of their distance each node's law is the mix of those one step closer, by their paths.
+            paths = np.zeros(nodes)
+            paths[destination] = 1.0
+            for node in sorted(range(nodes), key=lambda each: distances[each]):
+                if node == destination or distances[node] == UNREACHABLE:
+                    continue
+                closer = [near for near in graph.neighbours(node) if distances[near] == distances[node] - 1]
+                paths[node] = sum(paths[near] for near in closer)
+                if distances[node] == 1:
+                    found[node, node] = 1.0
+                else:
+                    found[node] = sum(paths[near] * found[near] for near in closer) / paths[node]
+            last_hops[destination] = found
+        return last_hops[destination]
+
+    def law(sender: int, destination: int) -> npt.NDArray[np.float64]:
+        found = of_destination(destination)
+        mean: npt.NDArray[np.float64] = (found.sum(axis=0) - found[sender]) / (nodes - 2)
+        return mean
 
     return law
 

@@ -6,7 +6,20 @@ import sys
 from collections.abc import Sequence
 
 from unlinkabledfl import __version__
-from unlinkabledfl.cli import attack, bench, check, compare, containers, data, node, report, reproduce, run, serve
+from unlinkabledfl.cli import (
+    attack,
+    bench,
+    check,
+    compare,
+    containers,
+    data,
+    node,
+    report,
+    reproduce,
+    run,
+    serve,
+    tune,
+)
 from unlinkabledfl.cli.exit_codes import ExitCode
 from unlinkabledfl.errors import ConfigError, UnlinkableError
 
@@ -51,6 +64,6 @@ def _parser() -> argparse.ArgumentParser:
     common.add_argument("--json", action="store_true", help="print one JSON document on stdout, for machines")
     common.add_argument("--debug", action="store_true", help="show the traceback of an error")
     subcommands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    for command in (run, check, report, compare, attack, reproduce, serve, node, containers, data, bench):
+    for command in (run, check, report, compare, attack, reproduce, tune, serve, node, containers, data, bench):
         command.add_to(subcommands, common)
     return parser

@@ -20,7 +20,7 @@ def add_to(subcommands: "argparse._SubParsersAction[argparse.ArgumentParser]", c
     parser = subcommands.add_parser(
         "reproduce", parents=[common], help="repeat a published experiment, beside what was published"
     )
-    parser.add_argument("name", metavar="NAME", help="which experiment: linking, theory or content")
+    parser.add_argument("name", metavar="NAME", help="which experiment: linking, frontier, theory or content")
     parser.add_argument("--targets", type=int, metavar="N", help="how many packets each adversary is tried on")
     parser.add_argument("--only", type=_names, metavar="A,B", help="only these deployments, such as direct,paper")
     parser.add_argument("--seed", type=int, metavar="N", help="another seed, another run of everything")

@@ -9,15 +9,14 @@ from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
-import numpy.typing as npt
 
-from unlinkabledfl.analysis.last_hop import LastHopLaw, direct_law, overlay_law, walk_law
+from unlinkabledfl.analysis.last_hop import LastHopLaw, direct_law, overlay_law, valiant_law, walk_law
 from unlinkabledfl.errors import ConfigError
 from unlinkabledfl.experiment.graphs import ExchangeSets
 from unlinkabledfl.experiment.scenario import Mixnet
-from unlinkabledfl.mixnet.topology import UNREACHABLE, Topology
+from unlinkabledfl.mixnet.topology import Topology
 
-__all__ = ["LastHopLinkability", "last_hop_linkability", "shown_destinations", "valiant_law"]
+__all__ = ["LastHopLinkability", "last_hop_linkability", "shown_destinations"]
 
 _NODES_MAX: Final = 256
 _DESTINATIONS: Final = 16
@@ -53,39 +52,6 @@ def last_hop_linkability(graph: Topology, mixnet: Mixnet) -> LastHopLinkability:
         return LastHopLinkability(accuracy=None, guess=guess, basis="not computed: too many paths to enumerate")
     sampled = "" if len(destinations) == graph.nodes or graph.is_circulant else f" at {len(destinations)} destinations"
     return LastHopLinkability(accuracy=accuracy, guess=guess, basis=f"exact, by enumeration{sampled}")
-
-
-def valiant_law(graph: Topology) -> LastHopLaw:
-    """Return the law of two uniform shortest legs that meet in a uniform middle."""
-    nodes = graph.nodes
-    last_hops: dict[int, npt.NDArray[np.float64]] = {}
-
-    def of_destination(destination: int) -> npt.NDArray[np.float64]:
-        """Row m: the law of the last hop on the leg from the middle m."""
-        if destination not in last_hops:
-            found = np.zeros((nodes, nodes))
-            distances = graph.distances_from(destination)
-            # In the order of their distance each node's law is the mix of those one step closer, by their paths.
-            paths = np.zeros(nodes)
-            paths[destination] = 1.0
-            for node in sorted(range(nodes), key=lambda each: distances[each]):
-                if node == destination or distances[node] == UNREACHABLE:
-                    continue
-                closer = [near for near in graph.neighbours(node) if distances[near] == distances[node] - 1]
-                paths[node] = sum(paths[near] for near in closer)
-                if distances[node] == 1:
-                    found[node, node] = 1.0
-                else:
-                    found[node] = sum(paths[near] * found[near] for near in closer) / paths[node]
-            last_hops[destination] = found
-        return last_hops[destination]
-
-    def law(sender: int, destination: int) -> npt.NDArray[np.float64]:
-        found = of_destination(destination)
-        mean: npt.NDArray[np.float64] = (found.sum(axis=0) - found[sender]) / (nodes - 2)
-        return mean
-
-    return law
 
 
 def _law(graph: Topology, mixnet: Mixnet) -> LastHopLaw:

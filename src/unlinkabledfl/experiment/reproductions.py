@@ -44,6 +44,10 @@ EXPERIMENTS: dict[str, Listed] = {
         module="unlinkabledfl.experiment.content.reproduction",
         says="what a destination recognises in the fragments that it decrypts, and what masks leave of that",
     ),
+    "frontier": Listed(
+        module="unlinkabledfl.experiment.linking.frontier",
+        says="linkability against delay and bytes, over path lengths and delays: what `tune` reads",
+    ),
 }
 
 

@@ -27,6 +27,17 @@ WALK = Deployment(
     warm_up_s=6.0,
     nodes=16,
 )
+CALIBRATION = Deployment(
+    name="weak overlay",
+    route="overlay",
+    path_length=3,
+    mixer=PoissonSettings(delay_mean_s=0.3, emission_rate_per_s=4.0, loop_rate_per_s=0.5),
+    fragments=2,
+    rounds=4,
+    round_s=10.0,
+    warm_up_s=5.0,
+    nodes=12,
+)
 
 
 @cache

@@ -5,12 +5,12 @@ import math
 import pytest
 
 from tests.unit.mixnet.mixing import seeded
-from unlinkabledfl.analysis.last_hop import LastHop, overlay_law, walk_law
+from unlinkabledfl.analysis.last_hop import LastHop, overlay_law, valiant_law, walk_law
 from unlinkabledfl.experiment.expectations import exchange_s, traffic_of
 from unlinkabledfl.experiment.figures import Indicators
 from unlinkabledfl.experiment.graphs import ExchangeSets, build_topology
 from unlinkabledfl.experiment.indicators import indicators
-from unlinkabledfl.experiment.linkability import last_hop_linkability, valiant_law
+from unlinkabledfl.experiment.linkability import last_hop_linkability
 from unlinkabledfl.experiment.scenario import preset
 from unlinkabledfl.mixnet.routes import TransportGraph, ValiantRoutes
 from unlinkabledfl.sphinx import NodeId

@@ -31,13 +31,22 @@ from unlinkabledfl.analysis.adversaries.flow_laws import Floats, FlowLaw, flow_l
 from unlinkabledfl.analysis.adversaries.flow_view import View
 from unlinkabledfl.analysis.adversaries.protocol import Posteriors, normalized
 from unlinkabledfl.analysis.adversaries.route import route_prior
-from unlinkabledfl.analysis.trace import Indices, Nodes, Trace
+from unlinkabledfl.analysis.trace import Indices, Nodes, PublicSettings, Trace
 from unlinkabledfl.errors import ConfigError
+from unlinkabledfl.mixnet.mixers import OffSettings
+
+ROUTES = ("overlay", "walk", "direct")
+"""Strategies whose paths all have one length."""
 
 _BLOCK_TARGETS = 64
 _TRIED_TARGETS = 200
 _LOST = 0.01
 _LEAST = 1e-12  # what no probability here comes near
+
+
+def follows(settings: PublicSettings) -> bool:
+    """Return whether `flow` knows such a deployment."""
+    return settings.route in ROUTES and not isinstance(settings.mixer, OffSettings)
 
 
 class FlowAdversary:
@@ -54,8 +63,8 @@ class FlowAdversary:
         settings = trace.settings
         if settings.route == "direct" or settings.path_length == 1 or not len(trace.targets):
             return prior
-        if settings.route not in {"overlay", "walk"}:
-            takes = "overlay, walk or direct"
+        if settings.route not in ROUTES:
+            takes = ", ".join(ROUTES)
             hint = "its path lengths vary, and chains here have one length; `route` handles it exactly"
             raise ConfigError(key="attack.route", got=settings.route, takes=takes, hint=hint)
         laws = flow_laws(trace)

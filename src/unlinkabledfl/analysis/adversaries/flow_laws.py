@@ -1,7 +1,7 @@
 """Laws of delay as `flow` reads them: with which probability a departure of a relay came from one of its arrivals."""
 
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import Any, Literal, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -49,6 +49,10 @@ class FlowLaw(Protocol):
         ...
 
 
+_SCALINGS = 4
+"""After so many, claims meet hit rates; more of them are no more right."""
+
+
 class PoissonFlow:
     """Exponential delays: the density of a delay d is e^(−d/m)/m, whatever else happens in the relay.
 
@@ -71,34 +75,34 @@ class PoissonFlow:
         left = (places.left_at_s - places.until_s) / self._mean_s
         arrived = (places.arrived_at_s - places.until_s) / self._mean_s
         after = np.where(np.isfinite(arrived), np.exp(np.minimum(arrived, 0.0)), 0.0)
-        self._after_arrival = after.astype(np.float32)
         self._from = _places_after(places.arrived_at_s, places.left_at_s)
-        running = np.concatenate([np.zeros((len(after), 1)), np.cumsum(after, axis=1)], axis=1)
         self._until = _places_after(places.left_at_s, places.arrived_at_s, closed=True)
-        held = np.take_along_axis(running, self._until, axis=1)
         is_real = np.isfinite(left)
-        decay = np.where(is_real, np.exp(-np.where(is_real, left, 0.0)), 0.0)
-        density = self._caused_share * held * decay / self._mean_s
-        total = self._own_rate_per_s + density
-        self._per_density = np.where(is_real, decay / self._mean_s / total, 0.0).astype(np.float32)
+        decay = np.where(is_real, np.exp(-np.where(is_real, left, 0.0)), 0.0) / self._mean_s
+        # Every arrival becomes one departure at most, as every departure comes from one arrival: scale until both hold.
+        scaled = after
+        for _ in range(_SCALINGS):
+            per_density = decay / self._total(scaled, decay)
+            becomes = after * (1.0 + _gather(_later(per_density), self._from))
+            scaled = np.where(after > 0.0, after / np.where(after > 0.0, becomes, 1.0), 0.0)
+        total = self._total(scaled, decay)
+        self._after_arrival = scaled.astype(np.float32)
+        self._per_density = (decay / total).astype(np.float32)
         self._fresh = self._own_rate_per_s / total
+
+    def _total(self, after: Floats, decay: Floats) -> Floats:
+        """Return the density of departures: of fresh ones, and of what is held."""
+        return self._own_rate_per_s + self._caused_share * _gather(_earlier(after), self._until) * decay
 
     def fresh(self) -> Floats:
         return self._fresh
 
     def arrivals(self, departures: Weights) -> Weights:
-        weighed = departures * self._per_density
-        later = np.cumsum(weighed[:, :, ::-1], axis=2)[:, :, ::-1]
-        later = np.concatenate([later, np.zeros((*later.shape[:2], 1), dtype=np.float32)], axis=2)
-        gathered = np.take_along_axis(later, self._from[None, :, :], axis=2)
-        found: Weights = gathered * self._after_arrival
+        found: Weights = _gather(_later(departures * self._per_density), self._from) * self._after_arrival
         return found
 
     def departures(self, arrivals: Weights) -> Weights:
-        earlier = np.cumsum(arrivals * self._after_arrival, axis=2)
-        earlier = np.concatenate([np.zeros((*earlier.shape[:2], 1), dtype=np.float32), earlier], axis=2)
-        gathered = np.take_along_axis(earlier, self._until[None, :, :], axis=2)
-        found: Weights = gathered * self._per_density
+        found: Weights = _gather(_earlier(arrivals * self._after_arrival), self._until) * self._per_density
         return found
 
 
@@ -188,6 +192,23 @@ def _caused_share(trace: Trace) -> float:
     arrivals = int(np.count_nonzero(~np.isnan(crossings.arrived_at_s)))
     fresh = trace.settings.own_rate_per_s * duration_s * trace.nodes
     return min(1.0, max(len(crossings) - fresh, 1.0) / max(arrivals, 1))
+
+
+def _earlier(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Return, for every place and the one after the last, the sum of all values before it."""
+    sums = np.cumsum(values, axis=-1)
+    return np.concatenate([np.zeros_like(sums[..., :1]), sums], axis=-1)
+
+
+def _later(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Return, for every place and the one after the last, the sum of all values from it on."""
+    sums = np.cumsum(values[..., ::-1], axis=-1)[..., ::-1]
+    return np.concatenate([sums, np.zeros_like(sums[..., :1])], axis=-1)
+
+
+def _gather(sums: npt.NDArray[Any], places: Indices) -> npt.NDArray[Any]:
+    """Return the sums at these places, node by node, for every target if there are several."""
+    return np.take_along_axis(sums, places if sums.ndim == places.ndim else places[None, :, :], axis=-1)
 
 
 def _places_after(times: Floats, table: Floats, *, closed: bool = False) -> Indices:

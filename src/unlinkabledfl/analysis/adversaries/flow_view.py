@@ -39,6 +39,10 @@ class View:
         linked = self._from_owned & (before >= self._begin)
         self._known_after = np.flatnonzero(linked)
         self._known_before = before[linked] - self._begin
+        # Of K arrivals of a packet K − 1 are passed on. A law of delays leaves that share out, as it is the same for all
+        # that it links; what is known to have been passed on weighs more by as much.
+        hops = trace.settings.path_length
+        self._known = np.float32(hops / (hops - 1))
         # What a compromised relay made itself begins a chain for certain, and nothing else of it does.
         self._made_by_owned = self._from_owned & (before == UNKNOWN)
         self._fresh = np.where(self._from_owned, self._made_by_owned, self._fresh).astype(np.float32)
@@ -83,14 +87,14 @@ class View:
         carried = self._law.arrivals(placed.reshape(len(weights), *self._departures_shape))
         back: Weights = carried.reshape(len(weights), -1)[:, self._arrival]
         back[:, self._into_owned] = 0.0
-        back[:, self._known_before] += weights[:, self._known_after]
+        back[:, self._known_before] += self._known * weights[:, self._known_after]
         return back
 
     def _step_on(self, weights: Weights) -> Weights:
         """Carry weights from crossings to those that they may have become."""
         on = self._departures(weights * ~self._into_owned)
         on[:, self._from_owned] = 0.0
-        on[:, self._known_after] += weights[:, self._known_before]
+        on[:, self._known_after] += self._known * weights[:, self._known_before]
         return on
 
     def _answer(self, weights: Weights) -> Weights:

@@ -19,6 +19,7 @@ import numpy as np
 
 from unlinkabledfl.analysis.adversaries.protocol import Posteriors, normalized
 from unlinkabledfl.analysis.trace import UNKNOWN, Times, Trace
+from unlinkabledfl.errors import ConfigError
 from unlinkabledfl.mixnet.mixers import MixerSettings, OffSettings
 
 BOOST = 100.0
@@ -31,6 +32,13 @@ class PaperAdversary:
     name = "paper"
 
     def posteriors(self, trace: Trace) -> Posteriors:
+        if trace.settings.route == "valiant":
+            raise ConfigError(
+                key="attack.route",
+                got="valiant",
+                takes="routes with a largest number of hops K: direct, walk, walk_up_to or overlay",
+                hint="its candidates and windows are stated in K; `route` handles valiant exactly",
+            )
         weights = np.zeros((len(trace.targets), trace.nodes))
         view = _View(trace)
         for row, crossing in enumerate(trace.targets):

@@ -24,6 +24,24 @@ class Adversary(Protocol):
         ...
 
 
+class Remembering:
+    """Another adversary, which thinks about a trace once however often it is asked."""
+
+    def __init__(self, adversary: Adversary) -> None:
+        self._adversary = adversary
+        self._known: tuple[Trace, Posteriors] | None = None
+
+    @property
+    def name(self) -> str:
+        """That of the other."""
+        return self._adversary.name
+
+    def posteriors(self, trace: Trace) -> Posteriors:
+        if self._known is None or self._known[0] is not trace:
+            self._known = trace, self._adversary.posteriors(trace)
+        return self._known[1]
+
+
 def normalized(weights: Posteriors) -> Posteriors:
     """Return each row as a distribution; a row of zeros becomes uniform, the belief of who knows nothing."""
     totals = weights.sum(axis=1, keepdims=True)

@@ -6,11 +6,11 @@ This is what delay and cover cannot help against. `last_hop` does the enumeratio
 import numpy as np
 
 from unlinkabledfl.analysis.adversaries.protocol import Posteriors, normalized
-from unlinkabledfl.analysis.last_hop import LastHop, LastHopLaw, direct_law, overlay_law, walk_law
+from unlinkabledfl.analysis.last_hop import LastHop, LastHopLaw, direct_law, overlay_law, valiant_law, walk_law
 from unlinkabledfl.analysis.trace import PublicSettings, Trace
 from unlinkabledfl.errors import ConfigError
 
-NAMES = ("direct", "overlay", "walk", "walk_up_to")
+NAMES = ("direct", "overlay", "walk", "walk_up_to", "valiant")
 
 
 class RouteAdversary:
@@ -48,6 +48,8 @@ def last_hop_law(settings: PublicSettings) -> LastHopLaw:
         case "walk" | "walk_up_to":
             up_to = settings.route == "walk_up_to"
             return walk_law(settings.topology, path_length=settings.path_length, up_to=up_to)
+        case "valiant":
+            return valiant_law(settings.topology)
         case _:
             raise ConfigError(
                 key="attack.route",

@@ -10,12 +10,15 @@ from unlinkabledfl.experiment.scenario import Scenario, preset
 from unlinkabledfl.experiment.translation import mixer_settings
 from unlinkabledfl.mixnet.delay_law import make_delay_law
 from unlinkabledfl.mixnet.mixers import MixerSettings, OffSettings, OutboxSettings, PoissonSettings
+from unlinkabledfl.simulation import LinkSettings
 
 TARGETS = 4_000
 """At least so many for every row."""
 
 _SHARES = (0.0, 0.05, 0.10, 0.15, 0.20, 0.25)
 _HONEST_LEAST = 1.0 - max(_SHARES)
+_ROUNDS = 6
+_TARGETS_A_ROUND = 600
 _Q8_FRAGMENTS = 7
 _ROUND_LEAST_S = 10.0
 
@@ -40,19 +43,19 @@ def row_name(configuration: str, share: float) -> str:
 def entries(*, targets: int = TARGETS) -> list[Entry]:
     """Return the whole board, rows of the published ablation first."""
     found = [
-        _ablation(_planned("direct", "direct", 2, OffSettings(), targets=targets)),
-        _ablation(_planned("K=1", "walk", 1, OutboxSettings(), targets=targets)),
-        _ablation(_planned("no cover", "walk", 2, OutboxSettings(cover=False), targets=targets)),
-        _ablation(_planned("no delay", "walk", 2, _without_delay(), targets=targets)),
-        _owned(_planned("paper", "walk", 2, OutboxSettings(), targets=ceil(targets / _HONEST_LEAST))),
+        _ablation(planned("direct", "direct", 2, OffSettings(), targets=targets)),
+        _ablation(planned("K=1", "walk", 1, OutboxSettings(), targets=targets)),
+        _ablation(planned("no cover", "walk", 2, OutboxSettings(cover=False), targets=targets)),
+        _ablation(planned("no delay", "walk", 2, _without_delay(), targets=targets)),
+        _owned(planned("paper", "walk", 2, OutboxSettings(), targets=ceil(targets / _HONEST_LEAST))),
         _owned(deployment_of(preset("strong"), name="strong", targets=ceil(targets / _HONEST_LEAST))),
     ]
     found += [
-        Entry(deployment=_planned(f"K={hops}", "walk", hops, OutboxSettings(), targets=targets), sweep="K")
+        Entry(deployment=planned(f"K={hops}", "walk", hops, OutboxSettings(), targets=targets), sweep="K")
         for hops in (3, 4, 5)
     ]
     found += [
-        Entry(deployment=_planned(f"O={size}", "walk", 2, OutboxSettings(outbox_size=size), targets=targets), sweep="O")
+        Entry(deployment=planned(f"O={size}", "walk", 2, OutboxSettings(outbox_size=size), targets=targets), sweep="O")
         for size in (10, 25, 50, 200)
     ]
     return [replace(entry, targets=ceil(targets / (1.0 - max(entry.shares)))) for entry in found]
@@ -68,9 +71,9 @@ def _owned(deployment: Deployment) -> Entry:
 
 def deployment_of(scenario: Scenario, *, name: str, targets: int) -> Deployment:
     """Return what is attacked when this scenario is: its graph, its mixnet, and as many fragments as its model has."""
-    mixnet = scenario.mixnet
+    mixnet, links = scenario.mixnet, scenario.links
     graph = build_topology(scenario)
-    return _planned(
+    deployment = planned(
         name,
         mixnet.route,
         mixnet.path_length,
@@ -80,6 +83,13 @@ def deployment_of(scenario: Scenario, *, name: str, targets: int) -> Deployment:
         nodes=scenario.topology.nodes,
         degree=scenario.topology.degree,
     )
+    behave = LinkSettings(
+        latency_s=links.latency_s,
+        jitter_s=links.jitter_s,
+        bandwidth_bytes_per_s=links.bandwidth_bytes_per_s or None,
+        loss=links.loss,
+    )
+    return replace(deployment, links=behave)
 
 
 def _without_delay() -> OutboxSettings:
@@ -87,7 +97,7 @@ def _without_delay() -> OutboxSettings:
     return OutboxSettings(delay_mean_s=0.002, delay_deviation_s=0.0, transit_capacity=20_000)
 
 
-def _planned(
+def planned(
     name: str,
     route: str,
     path_length: int,
@@ -116,7 +126,8 @@ def _planned(
     least_s = 1.0 if flooding else _ROUND_LEAST_S
     return replace(
         probe,
-        rounds=max(1, ceil(targets / messages)),
+        # Targets of one moment share what happened then: several rounds say more than as many targets of one.
+        rounds=max(min(_ROUNDS, ceil(targets / _TARGETS_A_ROUND)), ceil(targets / messages)),
         round_s=max(least_s, 1.5 * (path_length + 1) * stage_s + _emptying_s(probe, round(messages / probe.nodes))),
         warm_up_s=max(least_s, 3.0 * (path_length + 1) * stage_s),
         spread_s=0.2 if flooding else 2.0,

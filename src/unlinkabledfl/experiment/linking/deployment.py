@@ -5,6 +5,7 @@ partners, as soon as they are trained, which is about when the others are; its m
 sealed by convention instead of cryptography: an adversary sees their times, edges and hashes either way.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from statistics import fmean
 
@@ -16,7 +17,15 @@ from unlinkabledfl.experiment.translation import outbox_share
 from unlinkabledfl.mixnet.config import MixSettings
 from unlinkabledfl.mixnet.mixers import MixerSettings, OffSettings, OutboxSettings, PoissonSettings
 from unlinkabledfl.mixnet.topology import Topology, circulant
-from unlinkabledfl.simulation import LinkPlan, LinkSettings, SealedPackets, Watch, chances, collector_paused
+from unlinkabledfl.simulation import (
+    LinkPlan,
+    LinkSettings,
+    MessageRecord,
+    SealedPackets,
+    Watch,
+    chances,
+    collector_paused,
+)
 from unlinkabledfl.simulation.log import hash_of
 from unlinkabledfl.simulation.mixnet import MixnetPlan, RouteName, build_mixnet_world, node_names
 from unlinkabledfl.sphinx import Geometry
@@ -108,6 +117,8 @@ class Recorded:
     rtt_s_mean: float | None
     """From its leaving to its acknowledgement."""
     bytes_per_node_round: float
+    exchange_s_mean: float | None
+    """From the end of a node's training until the last of its fragments is acknowledged and the last for it is here."""
 
 
 def record(deployment: Deployment, *, seed: int) -> Recorded:
@@ -157,7 +168,22 @@ def record(deployment: Deployment, *, seed: int) -> Recorded:
         delivery_s_mean=fmean(delays) if delays else 0.0,
         rtt_s_mean=fmean(trips) if trips else None,
         bytes_per_node_round=sent / deployment.nodes / rounds_run,
+        exchange_s_mean=_exchange_s(result.messages, deployment),
     )
+
+
+def _exchange_s(messages: Sequence[MessageRecord], deployment: Deployment) -> float | None:
+    began: dict[tuple[int, int], float] = {}
+    ended: dict[tuple[int, int], float] = {}
+    for message in messages:
+        number = int((message.sent_at_s - deployment.warm_up_s) // deployment.round_s)
+        source, destination = (message.source, number), (message.destination, number)
+        began[source] = min(began.get(source, message.sent_at_s), message.sent_at_s)
+        for node, at_s in ((source, message.acknowledged_at_s), (destination, message.delivered_at_s)):
+            if at_s is not None:
+                ended[node] = max(ended.get(node, at_s), at_s)
+    lasted = [ended[node] - at_s for node, at_s in began.items() if node in ended]
+    return fmean(lasted) if lasted else None
 
 
 def own_rate_per_s(mixer: MixerSettings) -> float:

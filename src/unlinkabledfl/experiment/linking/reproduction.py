@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
     from rich.table import Table
 
-__all__ = ["page", "render", "reproduce"]
+__all__ = ["described", "page", "render", "reproduce"]
 
 _HEADINGS = {"paper": "paper", "route": "route", "flow": "flow", "grouping": "group.", "disclosure": "discl."}
 _LEAST_TARGETS = 10
@@ -40,14 +40,14 @@ def reproduce(*, tell: Tell, targets: int = TARGETS, seed: int = 1, only: Sequen
             hint=f"{TARGETS} give intervals of about ±0.01",
         )
     started_s = time.perf_counter()
-    planned = _chosen(entries(targets=targets), only)
-    board = [row.document() for row in run_board(planned, seed=seed, tell=tell)]
+    chosen = _chosen(entries(targets=targets), only)
+    board = [row.document() for row in run_board(chosen, seed=seed, tell=tell)]
     return {
         "experiment": "linking",
         "seed": seed,
         "targets_wanted": targets,
         "board": board,
-        "configurations": [_described(entry) for entry in planned],
+        "configurations": [described(entry) for entry in chosen],
         "published": _published(board),
         "bars": bars(board),
         "seconds": time.perf_counter() - started_s,
@@ -55,15 +55,16 @@ def reproduce(*, tell: Tell, targets: int = TARGETS, seed: int = 1, only: Sequen
     }
 
 
-def _chosen(planned: list[Entry], only: Sequence[str]) -> list[Entry]:
-    names = [entry.deployment.name for entry in planned]
+def _chosen(whole: list[Entry], only: Sequence[str]) -> list[Entry]:
+    names = [entry.deployment.name for entry in whole]
     for name in only:
         if name not in names:
             raise ConfigError(key="--only", got=name, takes=", ".join(names))
-    return [entry for entry in planned if not only or entry.deployment.name in only]
+    return [entry for entry in whole if not only or entry.deployment.name in only]
 
 
-def _described(entry: Entry) -> dict[str, Any]:
+def described(entry: Entry) -> dict[str, Any]:
+    """Return what a deployment is, as documents say it."""
     deployment = entry.deployment
     return {
         "name": deployment.name,
