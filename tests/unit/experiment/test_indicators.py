@@ -122,7 +122,7 @@ def test_without_delays_an_exchange_lasts_as_long_as_its_slots() -> None:
 def test_cover_costs_what_its_rates_say() -> None:
     traffic = check("strong").traffic
 
-    assert traffic.packets_per_s == pytest.approx(8.0 * 8 + 1.0 * 4)
+    assert traffic.packets_per_s == pytest.approx(8.0 * 10 + 1.0 * 5)
     assert check("strong", "mixnet.cover=false").traffic.packets_per_s == 0.0
     assert check("paper").traffic.packets_per_s == pytest.approx(10.0)
 
@@ -175,9 +175,9 @@ def test_counted_entropies_are_the_published_ones(
 def test_exponential_delays_count_as_the_outbox_of_equal_entropy() -> None:
     entropy = check("strong").entropy
 
-    # 8 packets a second held in 7 mixers each, a loop in 3.
-    assert entropy.held_packets == pytest.approx(59.0)
-    assert entropy.outbox_size == pytest.approx(math.e * 59.0)
+    # 8 packets a second held in 9 mixers each for 1.5 s, a loop in 4.
+    assert entropy.held_packets == pytest.approx(114.0)
+    assert entropy.outbox_size == pytest.approx(math.e * 114.0)
 
 
 # -- robustness -------------------------------------------------------------------------------------------------------

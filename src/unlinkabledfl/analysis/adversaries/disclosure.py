@@ -2,10 +2,11 @@
 
 For every destination it explains how many packets came in a window by how many each node sent just before: a node
 that writes to it makes it receive more. The weights are ridge regression's, negative ones count nothing, and the
-posterior of a target is the weight of each possible sender at its destination, times what the last hop tells.
+posterior of a target is the weight of each possible sender at its destination, times what the last hop tells, among
+those who sent anything at all in the time before: who has left, or has not joined yet, wrote nothing.
 
 Under constant cover what a node sends does not depend on what it has to say, so there is nothing to explain; joins,
-leaves and retransmissions are what could still vary it.
+leaves and retransmissions are what still varies it. The deployment `strong, churn` of the board has them.
 """
 
 import numpy as np
@@ -29,7 +30,20 @@ class DisclosureAdversary:
         prior = route_prior(trace)
         weights = _weights(trace)
         destinations = trace.crossings.target[trace.targets]
-        return normalized(prior * weights[destinations])
+        return normalized(prior * weights[destinations] * _was_there(trace))
+
+
+def _was_there(trace: Trace) -> Posteriors:
+    """Return for every target who sent anything while it was under way; all, if it came before anybody could."""
+    crossings = trace.crossings
+    until_s = crossings.left_at_s[trace.targets]
+    # Nearly every packet is under way for less than that.
+    from_s = until_s - 3.0 * _window_s(trace)
+    found = np.empty((len(trace.targets), trace.nodes))
+    for node in range(trace.nodes):
+        sent = crossings.left_at_s[crossings.source == node]
+        found[:, node] = np.searchsorted(sent, until_s) > np.searchsorted(sent, from_s)
+    return found
 
 
 def _weights(trace: Trace) -> Posteriors:

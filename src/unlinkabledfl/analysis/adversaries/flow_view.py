@@ -39,8 +39,8 @@ class View:
         linked = self._from_owned & (before >= self._begin)
         self._known_after = np.flatnonzero(linked)
         self._known_before = before[linked] - self._begin
-        # Of K arrivals of a packet K − 1 are passed on. A law of delays leaves that share out, as it is the same for all
-        # that it links; what is known to have been passed on weighs more by as much.
+        # Of K arrivals of a packet K − 1 are passed on. A law of delays leaves that share out, as it is the same for
+        # all that it links; what is known to have been passed on weighs more by as much.
         hops = trace.settings.path_length
         self._known = np.float32(hops / (hops - 1))
         # What a compromised relay made itself begins a chain for certain, and nothing else of it does.

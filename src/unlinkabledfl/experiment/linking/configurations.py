@@ -49,6 +49,10 @@ def entries(*, targets: int = TARGETS) -> list[Entry]:
         _ablation(planned("no delay", "walk", 2, _without_delay(), targets=targets)),
         _owned(planned("paper", "walk", 2, OutboxSettings(), targets=ceil(targets / _HONEST_LEAST))),
         _owned(deployment_of(preset("strong"), name="strong", targets=ceil(targets / _HONEST_LEAST))),
+        Entry(
+            deployment=_with_churn(deployment_of(preset("strong"), name="strong, churn", targets=targets)),
+            sweep="churn",
+        ),
     ]
     found += [
         Entry(deployment=planned(f"K={hops}", "walk", hops, OutboxSettings(), targets=targets), sweep="K")
@@ -90,6 +94,11 @@ def deployment_of(scenario: Scenario, *, name: str, targets: int) -> Deployment:
         loss=links.loss,
     )
     return replace(deployment, links=behave)
+
+
+def _with_churn(deployment: Deployment) -> Deployment:
+    """Return the deployment with a quarter of its nodes away for a while, and links that lose a packet in a hundred."""
+    return replace(deployment, crashes=deployment.nodes // 4, links=replace(deployment.links, loss=0.01))
 
 
 def _without_delay() -> OutboxSettings:

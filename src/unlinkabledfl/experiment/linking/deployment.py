@@ -18,6 +18,7 @@ from unlinkabledfl.mixnet.config import MixSettings
 from unlinkabledfl.mixnet.mixers import MixerSettings, OffSettings, OutboxSettings, PoissonSettings
 from unlinkabledfl.mixnet.topology import Topology, circulant
 from unlinkabledfl.simulation import (
+    Fault,
     LinkPlan,
     LinkSettings,
     MessageRecord,
@@ -25,6 +26,7 @@ from unlinkabledfl.simulation import (
     Watch,
     chances,
     collector_paused,
+    draw_churn,
 )
 from unlinkabledfl.simulation.log import hash_of
 from unlinkabledfl.simulation.mixnet import MixnetPlan, RouteName, build_mixnet_world, node_names
@@ -57,6 +59,8 @@ class Deployment:
     """Within which all nodes finish training."""
     nodes: int = 32
     degree: int = 4
+    crashes: int = 0
+    """How many nodes go away at a random moment of the rounds, and come back half a round later."""
     exchange_hops: int = 2
     """Whom direct delivery writes to."""
     links: LinkSettings = field(default_factory=lambda: LinkSettings(latency_s=0.02, jitter_s=0.005))
@@ -144,7 +148,11 @@ def record(deployment: Deployment, *, seed: int) -> Recorded:
         journal=recorder.journal,
     )
     world, _ = build_mixnet_world(
-        plan, seed=seed, links=LinkPlan(default=deployment.links), watch=Watch(observer=recorder)
+        plan,
+        seed=seed,
+        links=LinkPlan(default=deployment.links),
+        faults=_faults(deployment, seed=seed),
+        watch=Watch(observer=recorder),
     )
     luck = chances(seed, "rounds")
     data = bytes(packets.data_bytes)
@@ -169,6 +177,17 @@ def record(deployment: Deployment, *, seed: int) -> Recorded:
         rtt_s_mean=fmean(trips) if trips else None,
         bytes_per_node_round=sent / deployment.nodes / rounds_run,
         exchange_s_mean=_exchange_s(result.messages, deployment),
+    )
+
+
+def _faults(deployment: Deployment, *, seed: int) -> list[Fault]:
+    return draw_churn(
+        chances(seed, "churn"),
+        nodes=deployment.nodes,
+        crashes=deployment.crashes,
+        from_s=deployment.warm_up_s,
+        until_s=deployment.end_s - deployment.round_s,
+        down_s=deployment.round_s / 2,
     )
 
 

@@ -8,7 +8,7 @@ Loop cover is sent at an eighth of the rate of the rest throughout.
 
 `tune` reads the measured points from a file in the package. This command makes it anew:
 
-    unlinkabledfl reproduce frontier --out DIR        then copy DIR/frontier.json over FILE, without its `board`
+    unlinkabledfl reproduce frontier --out DIR && python docs/store_frontier.py DIR/frontier.json
 """
 
 import json
