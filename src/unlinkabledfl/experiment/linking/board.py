@@ -8,6 +8,7 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass, replace
+from math import ceil
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -72,20 +73,19 @@ def _cost(entry: Entry) -> float:
 
 def attack_entry(entry: Entry, *, seed: int) -> list[Row]:
     """Record one deployment and attack it under each share of compromised nodes."""
-    recorded = _thinned(record(entry.deployment, seed=seed), entry.targets, seed=seed)
+    recorded = _thinned(record(entry.deployment, seed=seed), entry.targets)
     return [row for share in entry.shares for row in _attack(entry, recorded, share=share, seed=seed)]
 
 
-def _thinned(recorded: Recorded, wanted: int, *, seed: int) -> Recorded:
+def _thinned(recorded: Recorded, wanted: int) -> Recorded:
     """Return the recording with about so many targets: rounds come whole, and few targets are attacked sooner.
 
-    Groups are kept whole, for who multiplies their evidence.
+    Groups are kept whole, for who multiplies their evidence. They are numbered by sender, destination and round, so
+    that evenly spaced ones hold all pairs about equally often.
     """
-    groups = np.arange(int(recorded.groups.max(initial=-1)) + 1)
-    np.random.default_rng(seed).shuffle(groups)
-    sizes = np.bincount(recorded.groups, minlength=len(groups))
-    enough = int(np.searchsorted(np.cumsum(sizes[groups]), wanted)) + 1
-    rows = np.flatnonzero(np.isin(recorded.groups, groups[:enough]))
+    count = int(recorded.groups.max(initial=-1)) + 1
+    kept = np.linspace(0, count - 1, min(count, ceil(wanted * count / max(len(recorded.groups), 1)))).round()
+    rows = np.flatnonzero(np.isin(recorded.groups, kept.astype(np.int64)))
     return replace(recorded, recording=recorded.recording.of_targets(rows), groups=recorded.groups[rows])
 
 

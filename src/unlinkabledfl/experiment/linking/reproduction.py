@@ -124,7 +124,7 @@ def _board_table(document: dict[str, Any]) -> "Table":
     from rich.table import Table  # noqa: PLC0415
 
     published = {row["configuration"]: row["accuracy"] for row in document["published"]["rows"]}
-    table = Table(title="How often each adversary names the sender", title_justify="left", padding=(0, 0, 0, 1))
+    table = Table(title="How often each adversary names the sender", title_justify="left", box=None)
     table.add_column("", no_wrap=True)
     for heading in ("publ.", *_HEADINGS.values(), "±", "guess", "rtt s", "MB"):
         table.add_column(heading, justify="right", no_wrap=True)
