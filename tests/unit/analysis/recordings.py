@@ -20,7 +20,7 @@ WALK = Deployment(
     name="small walk",
     route="walk",
     path_length=2,
-    mixer=OutboxSettings(outbox_size=10, delay_mean_s=0.1, delay_deviation_s=0.001),
+    mixer=OutboxSettings(outbox_size=25, delay_mean_s=0.04, delay_deviation_s=0.001),
     fragments=2,
     rounds=2,
     round_s=10.0,

@@ -1,9 +1,10 @@
 """`disclosure`: statistical disclosure by least squares, over many windows of time.
 
 For every destination it explains how many packets came in a window by how many each node sent just before: a node
-that writes to it makes it receive more. The weights are ridge regression's, negative ones count nothing, and the
-posterior of a target is the weight of each possible sender at its destination, times what the last hop tells, among
-those who sent anything at all in the time before: who has left, or has not joined yet, wrote nothing.
+that writes to it makes it receive more. The weights are ridge regression's, drawn together as far as their differences
+are no larger than noise makes them. The posterior of a target is the weight of each possible sender at its destination,
+times what the last hop tells, among those who sent anything at all in the time before: who has left, or has not joined
+yet, wrote nothing.
 
 Under constant cover what a node sends does not depend on what it has to say, so there is nothing to explain; joins,
 leaves and retransmissions are what still varies it. The deployment `strong, churn` of the board has them.
@@ -19,6 +20,8 @@ from unlinkabledfl.mixnet.mixers import OffSettings
 
 _LEAST_WINDOW_S = 0.5
 _RIDGE = 1.0
+_WRITERS_LEAST = 3
+_WEIGHT_LEAST = 0.05
 
 
 class DisclosureAdversary:
@@ -42,7 +45,7 @@ def _was_there(trace: Trace) -> Posteriors:
     found = np.empty((len(trace.targets), trace.nodes))
     for node in range(trace.nodes):
         sent = crossings.left_at_s[crossings.source == node]
-        found[:, node] = np.searchsorted(sent, until_s) > np.searchsorted(sent, from_s)
+        found[:, node] = np.searchsorted(sent, until_s, side="right") > np.searchsorted(sent, from_s)
     return found
 
 
@@ -53,7 +56,7 @@ def _weights(trace: Trace) -> Posteriors:
     arrived = ~np.isnan(crossings.arrived_at_s)
     begin = float(crossings.left_at_s[0])
     windows = int((float(crossings.left_at_s[-1]) - begin) // window_s)
-    if windows <= trace.nodes:
+    if windows <= trace.nodes + 1:
         return np.ones((trace.nodes, trace.nodes))
     # What was received in a window is held against what was sent in the window before it.
     sent = _counts(crossings.source, crossings.left_at_s - begin, window_s, windows, trace.nodes)[:-1]
@@ -64,9 +67,26 @@ def _weights(trace: Trace) -> Posteriors:
     received -= received.mean(axis=0)
     scale = float((sent**2).mean()) or 1.0
     gram = sent.T @ sent + _RIDGE * scale * len(sent) ** 0.5 * np.eye(trace.nodes)
-    explained = np.linalg.solve(gram, sent.T @ received).T
-    spread = float(np.abs(explained).mean()) or 1.0
-    return np.maximum(explained, 0.0) + spread
+    inverse = np.linalg.inv(gram)
+    explained = (inverse @ sent.T @ received).T
+    residuals = ((received - sent @ explained.T) ** 2).sum(axis=0) / (len(sent) - trace.nodes)
+    return _drawn_together(explained, residuals[:, None] * np.diag(inverse)[None, :], trace)
+
+
+def _drawn_together(explained: Posteriors, noise: Posteriors, trace: Trace) -> Posteriors:
+    """Return weights of those who write to each destination, as far from their mean as more than noise explains."""
+    found = np.ones((trace.nodes, trace.nodes))
+    writes = np.zeros((trace.nodes, trace.nodes), dtype=bool)
+    for sender, destinations in enumerate(trace.settings.destinations):
+        writes[list(destinations), sender] = True
+    for destination, who in enumerate(writes):
+        mine = explained[destination, who]
+        if len(mine) < _WRITERS_LEAST or not mine.mean() > 0.0:
+            continue
+        signal = max(float(mine.var() - noise[destination, who].mean()), 0.0)
+        share = signal / (signal + noise[destination, who])
+        found[destination, who] = np.maximum(1.0 + share * (mine / mine.mean() - 1.0), _WEIGHT_LEAST)
+    return found
 
 
 def _window_s(trace: Trace) -> float:

@@ -27,7 +27,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from unlinkabledfl.analysis.adversaries.flow_laws import Floats, FlowLaw, flow_laws
+from unlinkabledfl.analysis.adversaries.flow_laws import Floats, FlowLaw, flow_laws, has_cycles
 from unlinkabledfl.analysis.adversaries.flow_view import View
 from unlinkabledfl.analysis.adversaries.protocol import Posteriors, normalized
 from unlinkabledfl.analysis.adversaries.route import route_prior
@@ -46,7 +46,7 @@ _LEAST = 1e-12  # what no probability here comes near
 
 def follows(settings: PublicSettings) -> bool:
     """Return whether `flow` knows such a deployment."""
-    return settings.route in ROUTES and not isinstance(settings.mixer, OffSettings)
+    return settings.route in ROUTES and not isinstance(settings.mixer, OffSettings) and has_cycles(settings.mixer)
 
 
 class FlowAdversary:

@@ -8,7 +8,7 @@ import numpy.typing as npt
 
 from unlinkabledfl.analysis.trace import Indices, Trace
 from unlinkabledfl.errors import ConfigError
-from unlinkabledfl.mixnet.mixers import OffSettings, OutboxSettings, PoissonSettings
+from unlinkabledfl.mixnet.mixers import MixerSettings, OffSettings, OutboxSettings, PoissonSettings
 
 Floats = npt.NDArray[np.float64]
 Weights = npt.NDArray[np.float32]
@@ -48,6 +48,8 @@ class FlowLaw(Protocol):
         """Return the probability of every departure to be a packet that its node made."""
         ...
 
+
+_PLACES_LEAST = 25
 
 _SCALINGS = 4
 """After so many, claims meet hit rates; more of them are no more right."""
@@ -170,6 +172,11 @@ class OutboxFlow:
         return np.take_along_axis(sums, self._cycle[None, :, :], axis=2)
 
 
+def has_cycles(mixer: MixerSettings) -> bool:
+    """Return whether the cycles of an outbox can be told from its departures; true of mixers that have none."""
+    return not isinstance(mixer, OutboxSettings) or (mixer.cover and mixer.outbox_size >= _PLACES_LEAST)
+
+
 def flow_laws(trace: Trace) -> list[FlowLaw]:
     """Return the laws of delay that the settings allow: one for each of some values of what is not public."""
     settings = trace.settings
@@ -178,6 +185,14 @@ def flow_laws(trace: Trace) -> list[FlowLaw]:
             own_rate_per_s = settings.own_rate_per_s
             return [PoissonFlow(settings.mixer, own_rate_per_s=own_rate_per_s, caused_share=_caused_share(trace))]
         case OutboxSettings():
+            if not has_cycles(settings.mixer):
+                raise ConfigError(
+                    key="attack.mixer",
+                    got=f"an outbox of {settings.mixer.outbox_size}, cover {str(settings.mixer.cover).lower()}",
+                    takes=f"an outbox of {_PLACES_LEAST} places or more, with cover",
+                    hint="without cover cycles have no fixed length, and a small outbox is overrun by chance;"
+                    " `route` does not depend on either",
+                )
             return [OutboxFlow(settings.mixer, waits=waits) for waits in (0.02, 0.2, 0.4, 0.6, 0.8)]
         case OffSettings():
             takes = "a mixer that delays"

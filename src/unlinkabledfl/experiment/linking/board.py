@@ -16,6 +16,7 @@ import numpy as np
 from unlinkabledfl.analysis.adversaries.route import route_prior
 from unlinkabledfl.analysis.attack import all_relays_compromised, line_up, published_candidates
 from unlinkabledfl.analysis.score import Score, score
+from unlinkabledfl.errors import ConfigError
 from unlinkabledfl.experiment.linking.configurations import Entry, row_name
 from unlinkabledfl.experiment.linking.deployment import Recorded, record
 from unlinkabledfl.simulation import chances
@@ -99,13 +100,17 @@ def _attack(entry: Entry, recorded: Recorded, *, share: float, seed: int) -> Ite
     feasible = route_prior(trace)
     candidates = published_candidates(trace)
     for adversary in line_up(trace, recorded.groups[sought]):
+        try:
+            posteriors = adversary.posteriors(trace)
+        except ConfigError:
+            continue  # it does not know this deployment: no row
         yield Row(
             configuration=row_name(deployment.name, share),
             share=share,
             all_compromised=all_relays_compromised(oracle, owned),
             score=score(
                 adversary.name,
-                adversary.posteriors(trace),
+                posteriors,
                 oracle,
                 feasible=feasible,
                 published_candidates=candidates,
