@@ -13,10 +13,10 @@ from unlinkabledfl.analysis.adversaries import (
     RouteAdversary,
 )
 from unlinkabledfl.analysis.adversaries.protocol import Posteriors, Remembering
-from unlinkabledfl.analysis.trace import PublicSettings, Trace
+from unlinkabledfl.analysis.trace import Crossings, PublicSettings, Trace
 from unlinkabledfl.errors import ConfigError
 from unlinkabledfl.experiment.linking.deployment import Deployment
-from unlinkabledfl.mixnet.mixers import OffSettings
+from unlinkabledfl.mixnet.mixers import OffSettings, OutboxSettings
 from unlinkabledfl.mixnet.topology import full
 
 DEPLOYMENTS = (OVERLAY, WALK)
@@ -170,6 +170,52 @@ def test_who_remembers_says_the_same_and_thinks_once() -> None:
     assert (remembering.posteriors(trace) == remembering.posteriors(trace)).all()
     assert remembering.posteriors(another).shape[0] == len(another.targets)
     assert (remembering.name, asked) == ("route", [trace, another])
+
+
+@pytest.mark.parametrize(
+    ("mixer", "got"),
+    [(OutboxSettings(cover=False), "100, cover false"), (OutboxSettings(outbox_size=10), "10, cover true")],
+)
+def test_an_outbox_whose_cycles_cannot_be_told_is_left_alone(mixer: OutboxSettings, got: str) -> None:
+    trace, _ = recorded(WALK).recording.observed()
+
+    with pytest.raises(ConfigError, match=rf"attack\.mixer: got 'an outbox of {got}', takes an outbox of 25 places"):
+        FlowAdversary().posteriors(with_settings(trace, mixer=mixer))
+
+
+@pytest.mark.parametrize("deployment", DEPLOYMENTS, ids=lambda each: each.name)
+def test_where_all_write_alike_disclosure_finds_about_what_the_last_hop_tells(deployment: Deployment) -> None:
+    trace, oracle = recorded(deployment).recording.observed()
+    rows = np.arange(len(trace.targets))
+
+    route = RouteAdversary().posteriors(trace)[rows, oracle.origin]
+    disclosure = DisclosureAdversary().posteriors(trace)[rows, oracle.origin]
+
+    # In bits a target: noise that is taken for evidence would cost the true senders theirs.
+    assert np.log2(disclosure).mean() > np.log2(route).mean() - 0.05
+
+
+def test_who_had_left_is_not_suspected() -> None:
+    trace, _ = recorded(OVERLAY).recording.observed()
+    crossings = trace.crossings
+    # Node 3 has sent nothing for five seconds when the last targets leave, longer than packets are under way.
+    gone = (crossings.source == 3) & (crossings.left_at_s > crossings.left_at_s[trace.targets[-20]] - 5.0)
+    kept = np.flatnonzero(~gone)
+    places = {int(index): place for place, index in enumerate(kept)}
+    late = [places[int(target)] for target in trace.targets[-20:] if int(target) in places]
+    columns = {name: getattr(crossings, name)[kept] for name in Crossings.__slots__}
+    without = Trace(
+        settings=trace.settings,
+        crossings=Crossings(**columns),
+        targets=np.array(late, dtype=np.int64),
+        compromised=(),
+        before=np.full(len(kept), -1, dtype=np.int64),
+    )
+
+    found = DisclosureAdversary().posteriors(without)
+
+    assert (found[:, 3] == 0.0).all()
+    assert (found.max(axis=1) < 0.5).all()
 
 
 def test_without_delays_there_is_nothing_to_invert() -> None:
