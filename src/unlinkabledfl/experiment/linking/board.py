@@ -74,20 +74,25 @@ def _cost(entry: Entry) -> float:
 
 def attack_entry(entry: Entry, *, seed: int) -> list[Row]:
     """Record one deployment and attack it under each share of compromised nodes."""
-    recorded = _thinned(record(entry.deployment, seed=seed), entry.targets)
+    recorded = _thinned(record(entry.deployment, seed=seed), entry.targets, seed=seed)
     return [row for share in entry.shares for row in _attack(entry, recorded, share=share, seed=seed)]
 
 
-def _thinned(recorded: Recorded, wanted: int) -> Recorded:
+def _thinned(recorded: Recorded, wanted: int, *, seed: int) -> Recorded:
     """Return the recording with about so many targets: rounds come whole, and few targets are attacked sooner.
 
-    Groups are kept whole, for who multiplies their evidence. They are numbered by sender, destination and round, so
-    that evenly spaced ones hold all pairs about equally often.
+    Groups are kept whole, for who multiplies their evidence. Who writes how far is kept in proportion: on a circulant
+    that is what the worth of a last hop depends on.
     """
-    count = int(recorded.groups.max(initial=-1)) + 1
-    kept = np.linspace(0, count - 1, min(count, ceil(wanted * count / max(len(recorded.groups), 1)))).round()
-    rows = np.flatnonzero(np.isin(recorded.groups, kept.astype(np.int64)))
-    return replace(recorded, recording=recorded.recording.of_targets(rows), groups=recorded.groups[rows])
+    recording, nodes = recorded.recording, recorded.recording.settings.topology.nodes
+    names, first = np.unique(recorded.groups, return_index=True)
+    written_to = recording.crossings.target[recording.targets[first]]
+    how_far = (written_to - recording.oracle.origin[first]) % nodes
+    order = np.lexsort((np.random.default_rng(seed).random(len(names)), how_far))
+    enough = min(len(names), ceil(wanted * len(names) / max(len(recorded.groups), 1)))
+    kept = names[order[np.linspace(0, len(names) - 1, enough).round().astype(np.int64)]]
+    rows = np.flatnonzero(np.isin(recorded.groups, kept))
+    return replace(recorded, recording=recording.of_targets(rows), groups=recorded.groups[rows])
 
 
 def _attack(entry: Entry, recorded: Recorded, *, share: float, seed: int) -> Iterator[Row]:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 __all__ = ["described", "page", "render", "reproduce"]
 
-_HEADINGS = {"paper": "paper", "route": "route", "flow": "flow", "grouping": "group.", "disclosure": "discl."}
+_HEADINGS = {"paper": "paper", "route": "route", "flow": "flow", "grouping": "group", "disclosure": "discl"}
 _LEAST_TARGETS = 10
 
 
@@ -124,9 +124,11 @@ def _board_table(document: dict[str, Any]) -> "Table":
     from rich.table import Table  # noqa: PLC0415
 
     published = {row["configuration"]: row["accuracy"] for row in document["published"]["rows"]}
-    table = Table(title="How often each adversary names the sender", title_justify="left", box=None)
+    table = Table(
+        title="How often each adversary names the sender", title_justify="left", box=None, padding=(0, 0, 0, 1)
+    )
     table.add_column("", no_wrap=True)
-    for heading in ("publ.", *_HEADINGS.values(), "±", "guess", "rtt s", "MB"):
+    for heading in ("publ", *_HEADINGS.values(), "±", "guess", "rtt s", "MB"):
         table.add_column(heading, justify="right", no_wrap=True)
     names = list(dict.fromkeys(row["configuration"] for row in document["board"]))
     for name in names:

@@ -154,7 +154,7 @@ def proposals(
                 takes="a built-in model",
                 hint="how many packets a model of your own fills is known only when it runs",
             )
-        advantage = _advantage(points, length, hold)
+        advantage = _advantage(points, length, hold * factor)
         found.append(Proposal(scenario=tuned, hold=hold * factor, advantage=advantage, exchange_s=exchange_s))
     if not found:
         least_bytes = bandwidth_bytes_per_s * slowest_s / _DELAY_MAX_S
