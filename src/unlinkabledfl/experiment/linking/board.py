@@ -89,9 +89,13 @@ def _thinned(recorded: Recorded, wanted: int, *, seed: int) -> Recorded:
     written_to = recording.crossings.target[recording.targets[first]]
     how_far = (written_to - recording.oracle.origin[first]) % nodes
     order = np.lexsort((np.random.default_rng(seed).random(len(names)), how_far))
-    enough = min(len(names), ceil(wanted * len(names) / max(len(recorded.groups), 1)))
-    kept = names[order[np.linspace(0, len(names) - 1, enough).round().astype(np.int64)]]
-    rows = np.flatnonzero(np.isin(recorded.groups, kept))
+    enough = ceil(wanted * len(names) / max(len(recorded.groups), 1))
+    rows = np.arange(0)
+    # Groups are not of one size where fragments were lost: some more of them, until there are enough targets.
+    while len(rows) < min(wanted, len(recorded.groups)):
+        kept = names[order[np.linspace(0, len(names) - 1, min(enough, len(names))).round().astype(np.int64)]]
+        rows = np.flatnonzero(np.isin(recorded.groups, kept))
+        enough += 1 + enough // 50
     return replace(recorded, recording=recording.of_targets(rows), groups=recorded.groups[rows])
 
 
