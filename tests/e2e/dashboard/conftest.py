@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-import httpx
+import httpx2
 import pytest
 from playwright.sync_api import Browser, sync_playwright
 
@@ -73,6 +73,6 @@ def manager(tmp_path: Path) -> Iterator[Manager]:
 def end_runs(manager: Manager) -> None:
     """Runs outlive their manager, so those of a test that failed are ended first."""
     headers = {"authorization": f"Bearer {TOKEN}"}
-    with httpx.Client(base_url=f"{manager.address}/api", headers=headers, trust_env=False) as client:
+    with httpx2.Client(base_url=f"{manager.address}/api", headers=headers, trust_env=False) as client:
         for run in client.get("/runs", params={"status": "running"}).json()["runs"]:
             client.post(f"/runs/{run['id']}/stop", json={"force": True})
