@@ -60,6 +60,8 @@ describe("the form", () => {
     expect(matters("mixnet.emission_rate_per_s", outbox)).toBe(false);
     expect(matters("links.latency_s", outbox)).toBe(false);
     expect(matters("process.pin", outbox)).toBe(true);
+    expect(matters("process.pin", () => "container")).toBe(true);
+    expect(matters("process.pin", () => "simulation")).toBe(false);
   });
 
   it("knows what was changed", () => {

@@ -41,7 +41,7 @@ const NEEDS: Readonly<Record<string, (get: Get) => boolean>> = {
 const WORLDS: Readonly<Record<string, (backend: string) => boolean>> = {
   links: (backend) => backend === "simulation",
   simulation: (backend) => backend === "simulation",
-  process: (backend) => backend === "process",
+  process: (backend) => backend !== "simulation", // containers are real nodes too: cores, turns and time limits
   container: (backend) => backend === "container",
 };
 

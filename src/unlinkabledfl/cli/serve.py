@@ -30,7 +30,9 @@ def add_to(subcommands: "argparse._SubParsersAction[argparse.ArgumentParser]", c
     )
     parser.add_argument("--max-runs", type=int, default=4, metavar="N", help="how many runs may go on at once")
     parser.add_argument(
-        "--trust-scenarios", action="store_true", help="scenarios may name code to import and files to read"
+        "--trust-scenarios",
+        action="store_true",
+        help="scenarios may name code to import, files to read, and a container engine, image and plug-ins",
     )
     parser.set_defaults(handle=handle)
 

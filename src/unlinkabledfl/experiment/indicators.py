@@ -37,6 +37,7 @@ _SAMPLED_NODES: Final = 64
 _NODE_MIB: Final = {"process": 45.0, "container": 300.0}
 """In containers nothing is forked: each has an interpreter, and a PyTorch, of its own."""
 _LAUNCHER_MIB: Final = {"process": 350.0, "container": 120.0}
+"""That of containers is estimated, not measured; it weighs less than half a node."""
 _WORLD_MIB: Final = 250.0
 _WORKER_MIB: Final = 300.0
 _WORLD_NODE_MIB: Final = 0.3
@@ -277,8 +278,9 @@ def _resources(scenario: Scenario, traffic: Traffic, sent: figures.Sent, timing:
             hops_us = _HOP_US * sent.packets_per_round + _WAKE_UP_US * timing.round_s * min(1.0, rate_per_s)
             busy = nodes * (hops_us * 1e-6 + compute_s) / timing.round_s
         wall_s = None if timing.run_s is None or busy is None else timing.run_s * max(1.0, busy / cores)
+        how = " (estimated)" if scenario.run.backend == "container" else ""
         basis = (
-            f"memory: {node_mib:.0f} MiB a node with its learner, {launcher_mib:.0f} MiB for what starts them;"
+            f"memory: {node_mib:.0f} MiB a node with its learner, {launcher_mib:.0f} MiB{how} for what starts them;"
             f" CPU: {_HOP_US:.0f} µs a packet and {_WAKE_UP_US / 1000:.1f} ms a second for wake-ups, and"
             " training at the table's rate"
         )

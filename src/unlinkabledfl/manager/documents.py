@@ -7,7 +7,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, JsonValue, PlainValidator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, JsonValue, PlainValidator
 
 from unlinkabledfl.experiment.figures import Indicators
 from unlinkabledfl.experiment.records import EventKind
@@ -22,6 +22,14 @@ __all__ = [
 ]  # fmt: skip
 
 _TOML_MAX = 512_000
+
+
+def _as_characters(text: object) -> object:
+    return text.encode("utf-8", "replace").decode() if isinstance(text, str) else text
+
+
+Told = Annotated[str, BeforeValidator(_as_characters)]
+"""What quotes a request, which may hold what is no character."""
 
 
 class Document(BaseModel):
@@ -49,17 +57,17 @@ class Login(Document):
 class Mistake(Document):
     """What is wrong with one setting. `takes` reads after the word "takes", `hint` is a way out."""
 
-    key: str = Field(description="The dotted name, such as `mixnet.path_length`, or of a section.")
-    got: str = Field(description="The value as it was written.")
-    takes: str
+    key: Told = Field(description="The dotted name, such as `mixnet.path_length`, or of a section.")
+    got: Told = Field(description="The value as it was written.")
+    takes: Told
     hint: str | None
-    text: str = Field(description="All of it as one sentence.")
+    text: Told = Field(description="All of it as one sentence.")
 
 
 class Problem(Document):
     """Why a request was refused, in words."""
 
-    problem: str
+    problem: Told
     mistakes: tuple[Mistake, ...] = ()
 
 

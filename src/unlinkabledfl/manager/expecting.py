@@ -1,7 +1,7 @@
 """Indicators while somebody types: remembered, one at a time, and only of what is soon reckoned.
 
-Scenarios come over the network, and a scenario can name code to import and a file to read. Whoever has the token may
-run experiments; code and files of this machine are given to him only if the manager was told so.
+Scenarios come over the network, and a scenario can name code to import, files to read, directories to mount and an
+engine to call. Whoever has the token may run experiments; they are given to him only if the manager was told so.
 """
 
 from collections import OrderedDict
@@ -19,6 +19,8 @@ __all__ = ["Expectations", "check_reach"]
 _REMEMBERED: Final = 64
 _LINKS_MAX: Final = 250_000
 _SEARCH_MAX: Final = 4_000_000
+_REACHING: Final = ("engine", "image", "plugins")
+"""What in `[container]` is called, run or mounted. A directory of plug-ins is imported from, too."""
 _REGULAR: Final = frozenset({"circulant", "ring"})
 
 
@@ -59,6 +61,10 @@ def check_reach(scenario: Scenario, settings: Settings) -> None:
     if scenario.topology.file:
         takes = "nothing: files are not read at the word of a request"
         raise ConfigError(key="topology.file", got=scenario.topology.file, takes=takes, hint=hint)
+    for name in _REACHING:
+        if given := getattr(scenario.container, name):
+            takes = "nothing: engines, images and directories of this machine are not chosen by a request"
+            raise ConfigError(key=f"container.{name}", got=given, takes=takes, hint=hint)
 
 
 def _check_size(scenario: Scenario) -> None:

@@ -28,7 +28,7 @@ class Settings:
     names: tuple[str, ...] = ()
     running_max: int = 4
     trusts_scenarios: bool = False
-    """Whether a scenario may name code to import and files to read."""
+    """Whether a scenario may name code to import, files to read, and an engine, an image and plug-ins of containers."""
     body_max_bytes: int = 1 << 20
     page: Path = Path(__file__).parent / "static"
     """Where the built dashboard lies."""

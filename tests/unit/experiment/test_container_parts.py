@@ -1,5 +1,6 @@
 """What containers are made of and what is said of them, without an engine."""
 
+import asyncio
 import io
 import os
 import socket
@@ -7,18 +8,22 @@ import subprocess
 import sys
 import tarfile
 import zipfile
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from unlinkabledfl.cli import main
-from unlinkabledfl.errors import ConfigError
-from unlinkabledfl.experiment.backends.container import images
-from unlinkabledfl.experiment.backends.container.blueprint import Mount, Outfit, host_mounts
-from unlinkabledfl.experiment.backends.container.engine import Ending, Engine, last_words
+from unlinkabledfl.errors import ConfigError, RunError
+from unlinkabledfl.experiment.backends.container import images, keeper
+from unlinkabledfl.experiment.backends.container.blueprint import Blueprint, Mount, Outfit, host_mounts
+from unlinkabledfl.experiment.backends.container.engine import Ending, Engine, Found, last_words
 from unlinkabledfl.experiment.backends.container.keeper import say_container_ending
+from unlinkabledfl.experiment.backends.container.leftovers import labels_of, remove_leftovers
 from unlinkabledfl.experiment.backends.container.place import Place
+from unlinkabledfl.experiment.backends.process.hosts import NodeLaunch
+from unlinkabledfl.experiment.backends.process.messages import Configure, ToNode
 from unlinkabledfl.experiment.backends.process.usage import descendants
 from unlinkabledfl.experiment.scenario import Scenario, preset
 
@@ -133,6 +138,107 @@ def test_what_a_node_leaves_is_moved_and_a_link_is_thrown_away(tmp_path: Path) -
 
     assert (tmp_path / "kept.npz").read_text() == "the last model"
     assert sorted(path.name for path in tmp_path.iterdir()) == ["0", "before.npz", "kept.npz", "secret"]
+
+
+def test_a_node_that_leaves_a_directory_for_a_model_changes_nothing(tmp_path: Path) -> None:
+    place = Place(tmp_path / "0", **ME)
+    place.path.mkdir()
+    (tmp_path / "kept.npz").write_text("the last model")
+    (place.path / "model.npz" / "deeper").mkdir(parents=True)
+
+    place.take("model.npz", tmp_path / "kept.npz")
+
+    assert (tmp_path / "kept.npz").read_text() == "the last model"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["0", "kept.npz"]
+
+
+# -- who is over, and what is left -------------------------------------------------------------------------------------
+
+
+class FalteringEngine:
+    """Its only container has ended; asked how, it fails the first time."""
+
+    def __init__(self, *found: Found) -> None:
+        self.found = list(found)
+        self.removed: list[str] = []
+        self._fails = True
+
+    def create_network(self, name: str, *, labels: Mapping[str, str]) -> None:
+        pass
+
+    def networks(self, *, label: str) -> list[Found]:
+        return []
+
+    def start(self, blueprint: Blueprint) -> str:
+        self.found.append(Found(identity="1", name=blueprint.name, labels=blueprint.labels, is_over=True))
+        return "1"
+
+    def containers(self, *, label: str) -> list[Found]:
+        return self.found
+
+    def ending(self, identity: str) -> Ending:
+        if self._fails:
+            self._fails = False
+            raise RunError("asking how a container ended: the engine does not answer")
+        return Ending(code=3, out_of_memory=False, error="")
+
+    def log(self, identity: str) -> str:
+        return ""
+
+    def remove(self, identity: str) -> None:
+        self.removed.append(identity)
+
+
+class Ends:
+    """Waits until a node is said to have ended."""
+
+    def __init__(self) -> None:
+        self.first: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+
+    def connected(self, index: int, end: socket.socket) -> None:
+        end.close()
+
+    def ended(self, index: int, how: str) -> None:
+        self.first.set_result(how)
+
+    def tell(self, index: int, message: ToNode, *, file: int | None = None) -> None:
+        pass
+
+
+def test_a_node_is_seen_to_be_over_though_the_engine_failed_meanwhile(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(keeper, "_LOOK_EVERY_S", 0.001)
+    outfit = Outfit(scenario_with(), run="r", labels={"unlinkabledfl.run": "r"})
+    configure = Configure(config="{}", checkpoint=str(tmp_path / "kept.npz"))
+    launches = [NodeLaunch(node_id="0", configure=configure, log=tmp_path / "0.log")]
+    engine: Any = FalteringEngine()
+
+    async def how_it_ended() -> str:
+        kept = keeper.Keeper(launches, engine=engine, outfit=outfit, places=tmp_path / "places")
+        ends = Ends()
+        await kept.open(ends)
+        await kept.start()
+        try:
+            return await asyncio.wait_for(ends.first, timeout=30)
+        finally:
+            await kept.close()
+
+    assert asyncio.run(how_it_ended()) == "ended with exit code 3"
+    assert engine.removed == ["1"]
+
+
+def test_containers_of_another_users_run_are_left_to_him(tmp_path: Path) -> None:
+    gone, closed = tmp_path / "gone", tmp_path / "closed"
+    closed.mkdir()
+    # A link to itself: like another user's lock it is there and cannot be opened, even by root.
+    (closed / ".lock").symlink_to(".lock")
+    engine: Any = FalteringEngine(
+        *(Found(identity=path.name, name=path.name, labels=labels_of("r", path)) for path in (gone, closed))
+    )
+
+    assert remove_leftovers(engine) == ["gone"]
+    assert engine.removed == ["gone"]
 
 
 # -- images -----------------------------------------------------------------------------------------------------------

@@ -118,9 +118,12 @@ def test_a_graph_that_takes_minutes_to_search_is_not_searched_while_somebody_typ
     [
         ({"learning": {"factory": "os:system"}}, "learning.factory"),
         ({"topology": {"family": "file", "file": "/etc/passwd"}}, "topology.file"),
+        ({"run": {"backend": "container"}, "container": {"plugins": ["/root/.ssh"]}}, "container.plugins"),
+        ({"run": {"backend": "container"}, "container": {"engine": "tcp://elsewhere:2375"}}, "container.engine"),
+        ({"run": {"backend": "container"}, "container": {"image": "theirs"}}, "container.image"),
     ],
 )
-def test_a_request_can_name_neither_code_nor_files(
+def test_a_request_can_name_neither_code_nor_files_nor_what_containers_are_made_of(
     client: TestClient, manager: Manager, draft: dict[str, object], key: str
 ) -> None:
     asked = client.post("/api/scenario/indicators", json={"scenario": draft}).json()
@@ -128,7 +131,28 @@ def test_a_request_can_name_neither_code_nor_files(
 
     assert asked["mistakes"][0]["key"] == key
     assert (begun.status_code, begun.json()["mistakes"][0]["key"]) == (409, key)
-    assert "root" not in begun.text + str(asked)
+    assert "root:" not in begun.text + str(asked)
+
+
+@pytest.mark.parametrize(
+    "path", ["/api/scenario/validate", "/api/scenario/indicators", "/api/scenario/to-toml", "/api/runs"]
+)
+@pytest.mark.parametrize(
+    "scenario", ['{"run": {"name": "\\ud800"}}', '{"\\ud800": {}}', '{"process": {"host": "\\ud800"}}']
+)
+def test_half_a_character_is_refused_in_words(client: TestClient, path: str, scenario: str) -> None:
+    answer = client.post(path, content=f'{{"scenario": {scenario}}}', headers={"content-type": "application/json"})
+
+    assert answer.status_code == (200 if path.endswith(("validate", "indicators")) else 422)
+    assert len(answer.json()["mistakes"]) == 1
+
+
+@pytest.mark.parametrize("text", ["a=" + "[" * 10_000, "a=" + "9" * 5_000, "[run]\nseed=0x" + "f" * 5_000])
+def test_toml_that_only_breaks_its_reader_is_a_mistake(client: TestClient, text: str) -> None:
+    answer = client.post("/api/scenario/from-toml", json={"toml": text})
+
+    assert answer.status_code == 200
+    assert len(answer.json()["mistakes"]) == 1
 
 
 @pytest.mark.parametrize(

@@ -275,6 +275,15 @@ class RunDirectory:
         finally:
             os.close(descriptor)
 
+    @property
+    def is_open_to_us(self) -> bool:
+        """Whether we can tell if somebody writes it: not if it is another user's. One that is gone nobody writes."""
+        try:
+            os.close(os.open(self.path / ".lock", os.O_RDONLY | os.O_CLOEXEC))
+        except OSError as error:
+            return isinstance(error, FileNotFoundError | NotADirectoryError)
+        return True
+
     def writer(self) -> int | None:
         """Return the process that writes this run now, None where none does."""
         if not self.has_writer():

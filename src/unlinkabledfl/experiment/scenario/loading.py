@@ -155,7 +155,8 @@ def _read_file(path: Path) -> Tables:
 def _parse(text: str, *, origin: str, folder: Path | None) -> Tables:
     try:
         tables = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+    except (ValueError, RecursionError) as error:
+        # Besides what is no TOML: numbers with thousands of digits, and tables within tables without end.
         raise ConfigError(key=origin, got="text that does not parse", takes="TOML", hint=str(error)) from None
     name = tables.pop(_PRESET_KEY, None)
     if folder is not None:

@@ -83,5 +83,8 @@ def _ask(name: str | None) -> str | None:
 
 
 def _short(got: object) -> object:
-    text = repr(got)
+    try:
+        text = repr(got)
+    except ValueError:
+        return "a number of thousands of digits"
     return got if len(text) <= _SHOWN else text[:_SHOWN] + "…"

@@ -76,7 +76,7 @@ def get_board(run: Stored) -> Board:
             raise ConflictError(f"{path.name} has more than {_BOARD_MAX_BYTES:,} bytes")
         document = json.loads(path.read_bytes())
         return Board(board=tuple(document["board"]), document=document)
-    except (OSError, ValueError, KeyError, TypeError) as error:
+    except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
         raise ConflictError(f"{path.name} cannot be read: {error}") from error
 
 

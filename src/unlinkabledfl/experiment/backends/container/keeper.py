@@ -194,16 +194,17 @@ class Keeper:
         for identity, index in started.items():
             if identity in known or (identity in found and not found[identity].is_over):
                 continue
-            known.add(identity)
             how = "was taken away from outside"
             if identity in found:
-                log = self._keep_log(index, identity)
+                # If the engine fails here, the node is not known to be over yet: it is looked at again.
+                ending = self._engine.ending(identity)
                 how = say_container_ending(
-                    self._engine.ending(identity),
-                    log=log,
+                    ending,
+                    log=self._keep_log(index, identity),
                     has_spoken=self._nodes[index].is_connected,
                     memory_mib=None if self._nodes[index].is_condemned else self._outfit.memory_mib,
                 )
+            known.add(identity)
             loop.call_soon_threadsafe(self._ended, index, how)
 
     def _ended(self, index: int, how: str) -> None:

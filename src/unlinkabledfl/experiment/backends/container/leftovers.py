@@ -2,7 +2,8 @@
 
 A container or network says by its labels which host launched it, and into which run directory. It is left over if that
 host is this one and nobody writes that directory any more: the lock of a directory goes with its writer. Whoever writes
-a directory is the only one, so whatever else is labelled with it is left over too.
+a directory is the only one, so whatever else is labelled with it is left over too. What other users launched cannot be
+told, for their locks are closed to us: it is left to them.
 """
 
 import platform
@@ -51,4 +52,5 @@ def _is_left_over(labels: Mapping[str, str], own: Mapping[str, str]) -> bool:
     directory = labels.get(_DIRECTORY_LABEL, "")
     if directory == own.get(_DIRECTORY_LABEL):
         return labels[RUN_LABEL] != own[RUN_LABEL]
-    return RunDirectory(Path(directory)).status() is not Status.RUNNING
+    found = RunDirectory(Path(directory))
+    return found.is_open_to_us and found.status() is not Status.RUNNING

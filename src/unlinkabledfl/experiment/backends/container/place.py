@@ -7,9 +7,11 @@
 The directory lies in one that nobody but the launcher's user can enter, so nobody else on this host reaches the socket.
 Whoever dials first is the node, and there is no second.
 
-Invariant: what a node leaves is moved, never opened here; if it is no plain file it is thrown away.
+Invariant: what a node leaves is moved, never opened here; if it is no plain file it is not kept. Whatever a node does
+to its directory, the run goes on.
 """
 
+import logging
 import os
 import shutil
 import socket
@@ -20,10 +22,13 @@ from typing import Final
 
 from unlinkabledfl.errors import RunError
 from unlinkabledfl.experiment.backends.container.blueprint import CONTROL, MODEL
+from unlinkabledfl.experiment.records.files import writing
 
 __all__ = ["Place"]
 
 _CREDENTIALS: Final = struct.Struct("3i")
+
+_LOG = logging.getLogger(__name__)
 
 
 class Place:
@@ -73,9 +78,15 @@ class Place:
     def take(self, name: str, to: Path) -> None:
         """Move a file that the node has left, if there is a new one, to where it belongs."""
         aside = to.with_name(f".{to.name}.left")
+        # No directory can take the place of a file, so none is let out, with whoever may be in it.
+        with writing(aside):
+            aside.touch()
         try:
             (self.path / name).replace(aside)
-        except FileNotFoundError:
+        except OSError as error:
+            aside.unlink()
+            if not isinstance(error, FileNotFoundError):
+                _LOG.warning("%s is not kept: %s", self.path / name, error.strerror)
             return
         if not stat.S_ISREG(aside.lstat().st_mode):
             aside.unlink()
