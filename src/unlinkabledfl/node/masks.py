@@ -1,4 +1,4 @@
-"""`payload.obfuscation = "masks"`: what a destination decrypts says nothing of its sender, and its mean is exact.
+"""`payload.obfuscation = "masks"`: a destination alone cannot tell senders by their values, and its mean is exact.
 
 A fragment's values say a good deal about who trained them (docs/content-boundary.md). So each sender adds to what it
 sends to a destination the noise that it shares with other senders to the same destination (`fragments.masks`). All of
@@ -7,7 +7,8 @@ it cancels in the mean over them.
 With whom a sender shares noise changes with each round and destination: senders stand in a circle, in the order of
 their ids, and everybody has partners at the same distances on both sides, which are drawn from a public hash. So both
 ends of a pair know of it without a word, a sender's work does not grow with the federation, and a destination that
-wants to take the noise off again must collude with all of a sender's partners.
+wants to take the noise off again must collude with all of a sender's partners. One of them is enough to name the
+sender: it knows what it shares with whom, and finds that in the fragments.
 
 A partner that is gone sends nothing that would cancel, so its noise is left out; but only as long as half of the
 partners are left. Otherwise whoever cuts a node off from the others could make it send its values bare.

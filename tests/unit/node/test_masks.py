@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from unlinkabledfl.errors import ConfigError, LocalProtocolError
-from unlinkabledfl.fragments import Grid, StateLayout, Vector
+from unlinkabledfl.fragments import Grid, StateLayout, Vector, pair_noise
 from unlinkabledfl.node.masks import Masking, PairwiseMasks, masks_for
 from unlinkabledfl.node.settings import PayloadSettings
 from unlinkabledfl.sphinx import NodeId
@@ -76,6 +76,19 @@ def test_every_round_range_and_destination_has_masks_of_its_own() -> None:
 
     # Of 300 values: strays by 0.06.
     assert np.abs(overlaps).max() < 0.3
+
+
+@pytest.mark.parametrize("count", [3, 8, 17])
+def test_a_partner_that_colludes_names_senders_by_what_it_shares_with_them(count: int) -> None:
+    # A limit that docs/content-boundary.md tells of, not a wish.
+    senders = names(count)
+    rows = sent(senders, round_number=3, index=1)[1:] / SIZES[300:600]
+    label = (3).to_bytes(4) + (1).to_bytes(4) + TARGET
+    shared = np.stack([
+        pair_noise(secret_of(senders[0])(peer), label, 300) * (1 if peer < senders[0] else -1) for peer in senders[1:]
+    ])  # fmt: skip
+
+    assert np.argmax(rows @ shared.T, axis=1).tolist() == list(range(count - 1))
 
 
 def test_partners_change_and_are_as_many_as_was_asked_for() -> None:
