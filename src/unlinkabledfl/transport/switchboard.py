@@ -247,7 +247,7 @@ class Switchboard:
         try:
             link.handle_timer(now_s=now_s)
             self.touch(link)
-            self._report(link)
+            self._owner.link_moved(link)
             self._owner.turn_ends()
         finally:
             self.flush()
@@ -273,7 +273,7 @@ class Switchboard:
                 self._take(arrival, now_s, moved)
             for link in moved:
                 self.touch(link)
-                self._report(link)
+                self._owner.link_moved(link)  # the rest of its report follows when it is served, once
             self._owner.turn_ends()
         finally:
             self.flush()
