@@ -14,6 +14,7 @@ written by another version, is an error that says so.
 """
 
 import json
+import os
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -66,6 +67,7 @@ _OBSERVED_COLUMNS: Final = {
     "group": np.int64,
     "before": np.int64,
 }
+_PATH: Final = "path"
 _ORACLE_COLUMNS: Final = {"origin": np.int32, "first": np.int64, "last": np.int64, "is_target": np.bool_}
 
 
@@ -140,8 +142,14 @@ def _write(path: Path, columns: dict[str, Any], about: dict[str, Any]) -> None:
     pyarrow, parquet = arrow()
     table = pyarrow.table(columns).replace_schema_metadata({_KEY: json.dumps(about).encode()})
     partial = path.with_name(f".{path.name}.partial")
-    parquet.write_table(table, partial, row_group_size=_ROWS_A_GROUP, compression="zstd")
+    # Whoever may read the run's other files is not thereby let in on who sent what.
+    with open(partial, "wb", opener=_private) as sink:
+        parquet.write_table(table, sink, row_group_size=_ROWS_A_GROUP, compression="zstd")
     partial.replace(path)
+
+
+def _private(path: str, flags: int) -> int:
+    return os.open(path, flags, 0o600)
 
 
 # ---------------------------------------------------------------------------------------------------------------- read
@@ -215,7 +223,7 @@ def read_oracle(directory: Path, trace: Trace) -> Oracle:
 
 def _read(path: Path, wanted: dict[str, Any]) -> tuple[dict[str, Any], Any, dict[str, Any]]:
     """Return the columns asked for, each of its type, the whole table, and what the file says of itself."""
-    table, metadata = read_table(path)
+    table, metadata = read_table(path, (*wanted, _PATH))
     try:
         about = json.loads(metadata.get(_KEY, b"null"))
     except (ValueError, RecursionError):

@@ -20,6 +20,7 @@ from unlinkabledfl.analysis.files import (
     read_trace,
     write_recording,
 )
+from unlinkabledfl.analysis.parquet import read_table
 from unlinkabledfl.errors import ConfigError
 
 pyarrow = pytest.importorskip("pyarrow", reason="the extra `experiment` is not installed")
@@ -172,7 +173,7 @@ def set_at(place: int, value: Any) -> Callable[[Any], Any]:
         ("target", set_at(5, 10), "nodes from 0 to 9"),
         ("source", lambda values: values.astype(np.int64), "int32 without gaps"),
         ("source", lambda values: [None, *values[1:].tolist()], "int32 without gaps"),
-        ("source", lambda values: values.astype(str), "int32 without gaps"),
+        ("source", lambda values: values.astype(str), "a column of numbers"),
         ("left_at_s", set_at(5, np.nan), "seconds"),
         ("left_at_s", set_at(-1, np.inf), "seconds"),
         ("left_at_s", set_at(-1, 1e300), "at most"),
@@ -239,3 +240,28 @@ def test_times_that_go_back_are_refused() -> None:
 
     with pytest.raises(ConfigError, match=r"trace\.left_at_s"):
         replace(crossings, left_at_s=crossings.left_at_s[::-1].copy())
+
+
+def test_a_small_file_of_many_equal_values_is_refused_before_memory_is_taken_for_them(tmp_path: Path) -> None:
+    path = tmp_path / "equal.parquet"
+    parquet.write_table(pyarrow.table({"source": np.zeros(1_000_000, dtype=np.int32)}), path)
+    assert path.stat().st_size < 100_000
+
+    with pytest.raises(ConfigError, match="8,000,000 bytes in all"):
+        read_table(path, ("source",), bytes_max=1_000_000)
+    assert read_table(path, ("source",), bytes_max=8_000_000)[0].num_rows == 1_000_000
+
+
+def test_columns_that_nobody_asks_for_are_not_read_and_text_never_is(tmp_path: Path) -> None:
+    path = tmp_path / "text.parquet"
+    parquet.write_table(pyarrow.table({"source": [1, 2], "more": ["x" * 1000] * 2}), path)
+
+    assert read_table(path, ("source", "target"))[0].column_names == ["source"]
+    with pytest.raises(ConfigError, match="more: got 'BYTE_ARRAY', takes a column of numbers"):
+        read_table(path, ("more",))
+
+
+def test_nobody_else_may_read_who_sent_what(tmp_path: Path) -> None:
+    written(tmp_path)
+
+    assert [(tmp_path / name).stat().st_mode & 0o777 for name in (OBSERVED, ORACLE)] == [0o600, 0o600]
