@@ -1650,8 +1650,8 @@ export interface components {
             obfuscation_scale: number;
             /**
              * Obfuscation Peers
-             * @description With how many other senders a mask is shared at most; the destination and all of these can take it off.
-             * @default 16
+             * @description With how many other senders a mask is shared at most; any of these, if it colludes with the destination, recognises the fragment.
+             * @default 256
              */
             obfuscation_peers: number;
         };

@@ -27,6 +27,7 @@ def cautions_of(scenario: Scenario, graph: Topology, figures: Figures) -> tuple[
         *_of_time(scenario, figures),
         *_of_queues(scenario, figures),
         *_of_learning(scenario, figures),
+        *_of_masks(scenario, figures),
         *_of_churn(scenario, graph),
         *_of_resources(scenario, figures),
     ]
@@ -155,6 +156,24 @@ def _of_learning(scenario: Scenario, figures: Figures) -> Iterator[Caution]:
             yield _serious(
                 "learning.dataset", f"{name} is {found} on this machine: `unlinkabledfl data get {name}` fetches it."
             )
+
+
+def _of_masks(scenario: Scenario, figures: Figures) -> Iterator[Caution]:
+    payload, senders = scenario.payload, figures.exchange.partners_max
+    if payload.obfuscation != "masks":
+        return
+    yield _note(
+        "payload.obfuscation",
+        "A sender that colludes with a destination recognises the fragments of all with whom it shares masks: they"
+        " protect from curious destinations, not from such pairs.",
+    )
+    if senders > payload.obfuscation_peers + 1:
+        yield _serious(
+            "payload.obfuscation_peers",
+            f"Each of up to {senders} senders of a destination shares masks with {payload.obfuscation_peers} others"
+            " only, and which ones shows in their fragments: two known senders name the rest. Let everybody share with"
+            f" everybody: {senders - 1} or more.",
+        )
 
 
 def _of_churn(scenario: Scenario, graph: Topology) -> Iterator[Caution]:

@@ -23,7 +23,7 @@ __all__ = [
 
 OBFUSCATIONS: Final = ("none", "masks")
 OBFUSCATION_SCALE: Final = 3.0
-OBFUSCATION_PEERS: Final = 16
+OBFUSCATION_PEERS: Final = 256
 
 
 class Completion(StrEnum):

@@ -239,10 +239,21 @@ def test_what_will_not_do_is_said_by_key(name: str, overrides: list[str], key: s
         ),
         ("strong", ["run.backend=process", "topology.nodes=200"], "topology.nodes"),
         ("demo", ["process.pin=true", "topology.nodes=200"], "process.pin"),
+        ("strong", ["payload.obfuscation=masks"], "payload.obfuscation"),
     ],
 )
 def test_what_is_worth_knowing_is_said_by_key(name: str, overrides: list[str], key: str) -> None:
     assert key in keys_of(check(name, *overrides), serious=False)
+
+
+def test_masks_that_not_everybody_shares_with_everybody_are_warned_of() -> None:
+    masks = "payload.obfuscation=masks"  # among 31 senders of every destination
+
+    assert "payload.obfuscation_peers" not in keys_of(check("strong", masks), serious=True)
+    assert "payload.obfuscation_peers" not in keys_of(
+        check("strong", masks, "payload.obfuscation_peers=30"), serious=True
+    )
+    assert "payload.obfuscation_peers" in keys_of(check("strong", masks, "payload.obfuscation_peers=29"), serious=True)
 
 
 def test_a_dataset_that_is_not_here_is_said_with_the_command_that_fetches_it(

@@ -110,8 +110,8 @@ class Payload(Section):
         3.0, "Deviation of a mask, in units of 1/√fan-in: how large weights are about.", gt=0, le=1e3
     )
     obfuscation_peers: int = setting(
-        16, "With how many other senders a mask is shared at most; the destination and all of these can take it off.",
-        unit="peers", ge=2, le=10_000,
+        256, "With how many other senders a mask is shared at most; any of these, if it colludes with the destination,"
+        " recognises the fragment.", unit="peers", ge=2, le=10_000,
     )  # fmt: skip
 
 
