@@ -253,7 +253,7 @@ def test_sealed_packets_weigh_what_real_ones_do() -> None:
         (
             "strong",
             PoissonSettings(
-                delay_mean_s=1.0,
+                delay_mean_s=1.5,
                 emission_rate_per_s=8.0,
                 loop_rate_per_s=1.0,
                 transit_capacity=4_000,
