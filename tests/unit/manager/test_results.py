@@ -101,4 +101,5 @@ def test_a_page_that_was_built_is_served_and_one_that_was_not_says_how(manager: 
     assert client.get("/assets/main.js").headers["content-type"].startswith("text/javascript")
     for path in ("/../secret", "/%2e%2e/secret", "/assets/..%2f..%2fsecret", "//etc/passwd"):
         assert client.get(path).status_code == 404
+    assert client.get("/api/session").status_code == 405  # a wrong method, and no file that is missing
     assert "make dashboard" in manager(token=None, page=tmp_path / "none").get("/").text

@@ -3,12 +3,14 @@
 from typing import TYPE_CHECKING, Final
 
 from fastapi.responses import HTMLResponse, RedirectResponse
+from starlette.routing import Match, Mount
 from starlette.staticfiles import StaticFiles
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from fastapi import FastAPI
+    from starlette.types import Scope
 
 __all__ = ["add_page"]
 
@@ -19,10 +21,18 @@ checkout whose page was not built: run <code>make dashboard</code> in it and loa
 """
 
 
+class _Page(Mount):
+    """Files at the root, which leave the API's paths alone: a wrong method there is no file that is missing."""
+
+    def matches(self, scope: "Scope") -> "tuple[Match, Scope]":
+        path = scope.get("path", "")
+        return (Match.NONE, {}) if path == "/api" or path.startswith("/api/") else super().matches(scope)
+
+
 def add_page(app: "FastAPI", folder: "Path") -> None:
     """Serve what lies in the folder."""
     if (folder / "index.html").is_file():
-        app.mount("/", StaticFiles(directory=folder, html=True), name="page")
+        app.router.routes.append(_Page("/", StaticFiles(directory=folder, html=True), name="page"))
         return
 
     @app.get("/", include_in_schema=False)
