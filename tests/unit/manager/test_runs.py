@@ -5,6 +5,8 @@ import shutil
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -166,6 +168,19 @@ def test_a_summary_with_odd_contents_is_shown_as_far_as_it_makes_sense(client: T
     assert client.get("/api/runs/odd").status_code == 200
 
 
+@contextmanager
+def writing_a_run(program: str, directory: Path) -> Iterator[subprocess.Popen[bytes]]:
+    """A process of its own that has a run in hand, from when it says so."""
+    with subprocess.Popen(
+        [sys.executable, "-c", program, str(directory)],
+        stdout=subprocess.PIPE,
+        env={**os.environ, "PYTHONPATH": "."},
+    ) as child:
+        assert child.stdout is not None
+        child.stdout.readline()
+        yield child
+
+
 def test_a_run_that_is_stopped_gets_the_signal_that_saves_its_records(client: TestClient, folder: Path) -> None:
     program = (
         "import signal, sys, time; from pathlib import Path\n"
@@ -174,13 +189,7 @@ def test_a_run_that_is_stopped_gets_the_signal_that_saves_its_records(client: Te
         "signal.signal(signal.SIGTERM, stop)\n"
         "with running(Path(sys.argv[1])):\n print('on', flush=True); signal.pause()\n"
     )
-    with subprocess.Popen(
-        [sys.executable, "-c", program, str(folder / "child")],
-        stdout=subprocess.PIPE,
-        env={**os.environ, "PYTHONPATH": "."},
-    ) as child:
-        assert child.stdout is not None
-        child.stdout.readline()
+    with writing_a_run(program, folder / "child") as child:
         assert client.get("/api/runs/child").json()["status"] == "running"
         assert client.delete("/api/runs/child").status_code == 409
 
@@ -197,14 +206,7 @@ def test_a_run_is_killed_by_force(client: TestClient, folder: Path) -> None:
         "signal.signal(signal.SIGTERM, signal.SIG_IGN)\n"
         "with running(Path(sys.argv[1])):\n print('on', flush=True); signal.pause()\n"
     )
-    with subprocess.Popen(
-        [sys.executable, "-c", program, str(folder / "child")],
-        stdout=subprocess.PIPE,
-        env={**os.environ, "PYTHONPATH": "."},
-    ) as child:
-        assert child.stdout is not None
-        child.stdout.readline()
-
+    with writing_a_run(program, folder / "child") as child:
         client.post("/api/runs/child/stop", json={"force": True})
 
         assert child.wait(timeout=60) == -signal.SIGKILL
